@@ -23,32 +23,32 @@ import (
 	"github.com/toolsrv/toolsrv/internal/touched"
 )
 
-// A Memory keeps what helpers have collected of scripts in a directory, so that the next start of a server need not read them again. It is
+// A Memory stores in a directory what helpers have collected for scripts, so that a server need not read the scripts again at its next start. It is
 // safe for concurrent use.
 type Memory struct {
 	cache   *codecache.Cache
-	program func() (string, error) // the digest of what collects
+	program func() (string, error) // the digest of the program that collects
 
 	mu      sync.Mutex
-	folders map[string]names // a few that were listed last
+	folders map[string]names // a few folders that were listed last
 }
 
-// names are those in a folder, by their stems.
+// names are the names in a folder, by their stems.
 type names struct {
-	of     fs.FileInfo // the folder, before it was listed
+	of     fs.FileInfo // the folder's information before it was listed
 	byStem map[string][]string
 }
 
-// The bounds of what is kept. More is read again at each start.
+// Bounds on what is stored. A script that exceeds them is read again at each start.
 const (
 	mostInputs  = 4000     // of a script
 	mostNames   = 100_000  // in a folder
-	mostFolders = 16       // whose names are remembered
+	mostFolders = 16       // folders whose names are remembered
 	mostContent = 32 << 20 // bytes of all inputs
 )
 
-// OpenMemory opens a memory in the directory of compiled code, and counts towards its limit. helper is the command that starts
-// its Readers: a program with other content finds nothing. The caller closes it.
+// OpenMemory opens a memory in the directory of compiled code; its files count towards that directory's limit. helper is the command that starts its
+// Readers: a different program finds no entries. The caller closes the Memory.
 func OpenMemory(dir string, helper []string) (*Memory, error) {
 	if len(helper) == 0 {
 		return nil, errors.New("cache what is read of scripts: there is no helper that reads them")
@@ -60,7 +60,7 @@ func OpenMemory(dir string, helper []string) (*Memory, error) {
 	return &Memory{cache: cache, program: sync.OnceValues(func() (string, error) { return digestOf(helper[0]) }), folders: map[string]names{}}, nil
 }
 
-// Close closes the memory. What it has kept stays.
+// Close closes the memory. Its entries stay.
 func (m *Memory) Close() error { return m.cache.Close() }
 
 // digestOf returns the digest of a file.
@@ -75,17 +75,17 @@ func digestOf(path string) (string, error) {
 	return string(h.Sum(nil)), err
 }
 
-// kept is an entry: the files of a script, and what they were made of.
+// kept is an entry: the files of a script, and what they were made from.
 type kept struct {
 	Files   []engine.File
 	Inputs  []input
-	Folders []input // by the names in them that could have been taken instead of an input
+	Folders []input // digests of the names in folders that could have been found instead of an input
 }
 
-// An input is a file, or the lack of one.
+// An input is a file, or the fact that there is none.
 type input struct {
 	Path string
-	Sum  []byte // nil: there was none
+	Sum  []byte // nil: there was no file
 }
 
 func (m *Memory) key(root, path string) (codecache.Key, error) {
@@ -93,7 +93,7 @@ func (m *Memory) key(root, path string) (codecache.Key, error) {
 	return codecache.KeyOf("script", program, runtime.GOOS, root, path), err
 }
 
-// recall returns what was kept of a script, if all that it was made of is as it was then.
+// recall returns the stored files of a script, if everything that they were made from is unchanged.
 func (m *Memory) recall(root, path string) (files []engine.File, inputs []string, ok bool) {
 	key, err := m.key(root, path)
 	if err != nil {
@@ -115,7 +115,7 @@ func (m *Memory) recall(root, path string) (files []engine.File, inputs []string
 	return k.Files, inputs, true
 }
 
-// keep keeps what a helper that began at a time has collected, unless something has changed since then: the helper may have read it before.
+// keep stores what a helper that began at a time has collected, unless something has changed since: the helper may have read it before the change.
 func (m *Memory) keep(root, path string, began time.Time, files []engine.File, inputs []string) {
 	key, err := m.key(root, path)
 	if err != nil {
@@ -127,13 +127,12 @@ func (m *Memory) keep(root, path string, began time.Time, files []engine.File, i
 	}
 	var text bytes.Buffer
 	if gob.NewEncoder(&text).Encode(kept{files, now, folders}) == nil {
-		_ = m.cache.Put(key, text.Bytes()) // the engine, which keeps code there, tells what is wrong with it
+		_ = m.cache.Put(key, text.Bytes()) // the engine also keeps code there, and logs what is wrong
 	}
 }
 
-// look returns the present state of inputs, and the entries of their folders whose names an import could mean as well: a new file may be
-// found in place of an old one if the import has no ending. It reports false where that is too much, or something was touched since a
-// time that is not zero.
+// look returns the present state of inputs, and of those names in their folders that an import could also mean: if an import has no ending, a new
+// file may be found instead of an old one. It returns false if that is too much, or if something was touched since began, unless that is zero.
 func (m *Memory) look(root string, inputs []string, began time.Time) (now, folders []input, ok bool) {
 	root, err := filepath.Abs(root)
 	if err != nil || len(inputs) > mostInputs {
@@ -166,7 +165,7 @@ func (m *Memory) look(root string, inputs []string, began time.Time) (now, folde
 	return now, folders, true
 }
 
-// lookAt returns what an input is now. Nothing but files and folders is opened for longer than that takes to find out.
+// lookAt returns the present state of an input. If it is neither a file nor a folder, it is closed as soon as that is known.
 func lookAt(path string, began time.Time, left *int64) (in input, ok bool) {
 	in.Path = path
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -181,7 +180,7 @@ func lookAt(path string, began time.Time, left *int64) (in input, ok bool) {
 	switch {
 	case err != nil, !began.IsZero() && touched.Since(info, began):
 		return in, false
-	case info.IsDir(): // what matters in it is an input, too
+	case info.IsDir(): // the files in it that matter are inputs, too
 		in.Sum = []byte("a folder")
 		return in, true
 	case !info.Mode().IsRegular() || info.Size() > *left:
@@ -206,7 +205,7 @@ func parentTouched(path string, began time.Time) bool {
 	}
 }
 
-// stemOf returns a name up to its first dot after the first letter.
+// stemOf returns the name up to its first dot, not counting a dot at the beginning.
 func stemOf(name string) string {
 	if i := strings.IndexByte(name[min(1, len(name)):], '.'); i >= 0 {
 		return name[:i+1]
@@ -214,8 +213,8 @@ func stemOf(name string) string {
 	return name
 }
 
-// namesIn returns the digest of the names in a folder that have one of some stems; none for a missing folder. It reports false where
-// there are too many, or some have come or gone since a time that is not zero.
+// namesIn returns the digest of the names in a folder that have one of the stems, or nil for a missing folder. It returns false if there are too
+// many, or if the folder was touched since began, unless that is zero.
 func (m *Memory) namesIn(folder string, stems map[string]bool, began time.Time) (sum []byte, ok bool) {
 	info, err := os.Stat(folder)
 	switch {
@@ -237,7 +236,7 @@ func (m *Memory) namesIn(folder string, stems map[string]bool, began time.Time) 
 	return h.Sum(nil), true
 }
 
-// list lists a folder. What was listed before is used again as long as the folder has not changed: many scripts lie in one.
+// list lists a folder. An earlier list is used again as long as the folder has not changed, since many scripts are in the same folder.
 func (m *Memory) list(folder string, info fs.FileInfo) (names, error) {
 	m.mu.Lock()
 	n, ok := m.folders[folder]
@@ -263,7 +262,7 @@ func (m *Memory) list(folder string, info fs.FileInfo) (names, error) {
 		stem := stemOf(e.Name())
 		n.byStem[stem] = append(n.byStem[stem], fmt.Sprintf("%q %v", e.Name(), e.Type()))
 	}
-	if touched.Since(info, time.Now()) { // it may change again without another time
+	if touched.Since(info, time.Now()) { // it may change once more within the same timestamp
 		return n, nil
 	}
 	m.mu.Lock()
@@ -275,7 +274,7 @@ func (m *Memory) list(folder string, info fs.FileInfo) (names, error) {
 	return n, nil
 }
 
-// unchanged reports whether a folder has the names that it had before.
+// unchanged reports whether a folder has the same names as before.
 func unchanged(before, now fs.FileInfo) bool {
 	was, _ := touched.At(before)
 	is, _ := touched.At(now)

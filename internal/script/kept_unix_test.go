@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// counted returns a function that returns a Builder, with a memory and a process of its own, and one that returns how many scripts were read.
+// counted returns a function that returns a Builder with a memory and a process of its own, and a function that returns how many scripts were read.
 func counted(t *testing.T, language, cache string) (builder func() script.Builder, reads func() int) {
 	t.Helper()
 	count := filepath.Join(t.TempDir(), "count")
@@ -42,8 +42,8 @@ func counted(t *testing.T, language, cache string) (builder func() script.Builde
 		}
 }
 
-// TestMemory builds scripts again, as after a restart: no process reads them unless a file that they are made of has changed, or one has come that would
-// be taken instead.
+// TestMemory builds scripts again, as after a restart. No process reads them unless a file that they depend on has changed, or a new file would
+// be found instead.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	put := func(t *testing.T, dir, name, text string) { testkit.Put(t, dir, name, text) }
@@ -84,7 +84,7 @@ func TestMemory(t *testing.T) {
 			b, reads := counted(t, test.engine, cache)
 			var first wasmbin.Made
 			var firstInputs []string
-			// What was written a moment ago is not kept, since it might have been written while it was read.
+			// A file that was written a moment ago is not kept, since it might have been written while it was read.
 			for began, before := time.Now(), -1; reads() != before; {
 				before = reads()
 				var err error
@@ -110,13 +110,13 @@ func TestMemory(t *testing.T) {
 				t.Errorf("got %d bytes of %q; want %d of %q, %v", len(got), inputs, len(want), wantInputs, err)
 			}
 			if !test.again && (!bytes.Equal(got, joined(t, first)) || !slices.Equal(inputs, firstInputs)) {
-				t.Error("something else was kept than was made")
+				t.Error("what was kept differs from what was made")
 			}
 		})
 	}
 }
 
-// TestMemoryOfAnotherProgram keeps nothing from one version of the program to another.
+// TestMemoryOfAnotherProgram checks that a different program finds nothing that this one has kept.
 func TestMemoryOfAnotherProgram(t *testing.T) {
 	t.Parallel()
 	if _, err := script.OpenMemory(t.TempDir(), nil); err == nil {

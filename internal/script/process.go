@@ -14,41 +14,41 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// What reading one script may take.
+// Limits on reading a script.
 const (
-	// readSmall is the memory that it may take at first, in bytes: enough for most scripts. They have room of their own, so that they do not
-	// wait for large ones.
+	// readSmall is the memory that reading may use at first, in bytes: enough for most scripts. These have room of their own, so that they do not wait
+	// for large ones.
 	readSmall = 64 << 20
-	// readQuick is the time of a processor that it may take at first: more than nearly all scripts do. A script that takes more is read once
-	// more in a new process, with all that one may have, since what was read before in that one may be to blame. So one that never ends takes
-	// eleven seconds, and not twice ten, and keeps the room for small scripts for one.
+	// readQuick is the processor time that reading may use at first: more than nearly all scripts need. A script that takes longer is read once more in
+	// a new process, with the full time, since earlier scripts in the same process may have caused the delay. So a script that never ends takes eleven
+	// seconds instead of twice ten, and uses the room for small scripts for only one of them.
 	readQuick  = time.Second
 	readCPU    = 10 * time.Second
 	readTime   = 30 * time.Second
 	readOutput = 64 << 20 // bytes
-	readWrong  = 8 << 10  // bytes of what is wrong with a script
-	// readGarbage is how much garbage may lie, in percent of what is in use, which is little.
+	readWrong  = 8 << 10  // bytes of an error about a script
+	// readGarbage is how much garbage may accumulate, in percent of the memory in use, which is small.
 	readGarbage = 200
-	// readIdle is how long a process is kept that reads nothing. It is short, since small machines need its memory.
+	// readIdle is how long an idle process is kept. It is short, since small machines need the memory.
 	readIdle = 5 * time.Second
 )
 
-// A request is what a process is asked: to collect the files of a script.
+// A request asks a process to collect the files of a script.
 type request struct {
 	Root, Path string
 	Given      bool // the content of the script's own file follows
 }
 
-// collected is what a process answers.
+// collected is the process's answer.
 type collected struct {
 	Files  []engine.File
 	Inputs []string
-	Wrong  string // what is wrong with the script, or ""
+	Wrong  string // the error about the script, or ""
 }
 
-// Serve is all that a process of [Readers] does: it collects the files of the scripts that in asks for, one after the other, and answers on
-// out. args has one number: the bytes of memory that it may take. The process must do nothing else: it is bounded from then on, and ends
-// where a script breaks a bound.
+// Serve is the whole work of a process of [Readers]. It collects the files of the scripts that come in through in, one at a time, and answers on out.
+// args is one number: how many bytes of memory it may use. The process must do nothing else, since its resources are limited from then on, and it
+// ends when a script exceeds them.
 func Serve(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 	return apart.Serve(args, in, out, apart.Bounds{Garbage: readGarbage}, func(r *request, content []byte, _ apart.Limit) *collected {
 		o := Options{Root: r.Root}
@@ -67,7 +67,7 @@ func Serve(ctx context.Context, args []string, in io.Reader, out io.Writer) erro
 	})
 }
 
-// Readers have separate processes read scripts, one script at a time, and bound what these take together. Their methods are safe for
+// Readers read scripts in separate processes, one script at a time, and limit what all of them use together. Their methods are safe for
 // concurrent use.
 type Readers struct {
 	processes    *apart.Pool
@@ -76,9 +76,9 @@ type Readers struct {
 	claim        func(bytes int64) (give func())
 }
 
-// NewReaders returns Readers for a machine with that many bytes of memory. helper is a command that calls [Serve] with its last argument,
-// its standard input and its output. claim is called with what a process takes if the machine has too little for all; it may be nil. The
-// caller closes the Readers.
+// NewReaders returns Readers for a machine with that many bytes of memory. helper is a command that calls [Serve] with its last argument, its
+// standard input and its output. claim is called with the memory that a process may use, if the machine does not have enough for all processes; it
+// may be nil. The caller closes the Readers.
 func NewReaders(helper []string, machine int64, claim func(bytes int64) (give func())) *Readers {
 	each := max(readSmall, apart.Memory(machine))
 	if claim == nil || each >= apart.Ample {
@@ -100,8 +100,8 @@ func (r *Readers) Close() error {
 	return nil
 }
 
-// read has a process collect the files of a script, with little memory and time, and if that is too little, with all that one may have. What fails in
-// a process that has read other scripts is tried again in a new one: only what fails there is the script's fault.
+// read has a process collect the files of a script, at first with little memory and time and, if that is too little, with as much as is allowed. If
+// it fails in a process that has read other scripts, it is tried again in a new one: only a failure there is the script's fault.
 func (r *Readers) read(ctx context.Context, root, path string, content []byte) (files []engine.File, inputs []string, err error) {
 	most, fresh := apart.Limit{CPU: readQuick, Bytes: readSmall, Time: readTime}, false
 	for {
@@ -124,7 +124,7 @@ func (r *Readers) read(ctx context.Context, root, path string, content []byte) (
 	}
 }
 
-// once has a process collect the files of a script once there is room for that much memory.
+// once has a process collect the files of a script as soon as there is room for that much memory.
 func (r *Readers) once(ctx context.Context, q request, content []byte, most apart.Limit, fresh bool) (c collected, err error) {
 	room := r.small
 	if most.Bytes > readSmall {
@@ -155,14 +155,14 @@ func (r *Readers) once(ctx context.Context, q request, content []byte, most apar
 	return c, err
 }
 
-// judge says whose fault it is that a script could not be read in a new process.
+// judge decides whose fault it is that a script could not be read in a new process.
 func judge(name string, why *apart.LostError, bytes int64) error {
 	switch {
 	case why.Memory:
 		return tooMuch(name, "reading it takes more than "+ofMemory(bytes))
 	case why.CPU, why.System:
-		says := fmt.Sprintf("reading it takes more than %d s of a processor", readCPU/time.Second)
-		if bytes > readSmall && bytes < apart.Ample { // to make do with little memory takes time
+		says := fmt.Sprintf("reading it takes more than %d s of processor time", readCPU/time.Second)
+		if bytes > readSmall && bytes < apart.Ample { // getting by with little memory takes time
 			says += ", or " + ofMemory(bytes)
 		}
 		return tooMuch(name, says)
@@ -176,8 +176,8 @@ func judge(name string, why *apart.LostError, bytes int64) error {
 	return fmt.Errorf("read the script in a separate process: %w", why)
 }
 
-// A LostError is that a script could not be read, and not because of the script: the system ended the process that read it, or did not let
-// it go on. Another try may succeed.
+// A LostError means that a script could not be read, but not because of the script: the system ended the process that read it, or did not let it run.
+// Another attempt may succeed.
 type LostError struct{ Err error }
 
 // Error returns the text of Err.
@@ -189,12 +189,12 @@ func (e *LostError) Unwrap() error { return e.Err }
 // Temporary returns true.
 func (*LostError) Temporary() bool { return true }
 
-// lost is the error of a script that may be read another time.
+// lost returns the error for a script that may be read later.
 func lost(name string, why error) error {
 	return &LostError{fmt.Errorf("%s: it could not be read, and will be tried again: %w", name, why)}
 }
 
-// tooMuch is the error of a script that breaks a bound.
+// tooMuch returns the error for a script that exceeds a limit.
 func tooMuch(name, why string) error {
 	return &Error{fmt.Errorf("%s: %s: simplify it, or make a tool file of it with toolsrv build", name, why)}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// readBy returns a Builder for an engine, on a machine with that much memory. This program reads its scripts, as args say. The Builder is
-// closed with the test.
+// readBy returns a Builder for an engine, on a machine with that much memory. This program, run with args, reads its scripts. The Builder is closed
+// at the end of the test.
 func readBy(t *testing.T, language string, machine int64, args ...string) script.Builder {
 	t.Helper()
 	self, err := os.Executable()
@@ -31,7 +31,7 @@ func readBy(t *testing.T, language string, machine int64, args ...string) script
 	return b
 }
 
-// small returns the memory of a machine on which one process reads at a time; the race detector and emulators take more.
+// small returns the memory of a machine on which one process reads at a time. The race detector and emulators need more.
 func small(t *testing.T) int64 {
 	t.Helper()
 	if testkit.Race(t) || testkit.Emulated() {
@@ -40,13 +40,13 @@ func small(t *testing.T) int64 {
 	return 256 << 20
 }
 
-// helped returns a Builder whose scripts are read as a server has it.
+// helped returns a Builder whose scripts are read as on a server.
 func helped(t *testing.T, language string) script.Builder {
 	t.Helper()
 	return readBy(t, language, 4<<30, "read", os.DevNull)
 }
 
-// TestHelper has a process of its own collect the same as this one.
+// TestHelper compares what a separate process collects with what this one does.
 func TestHelper(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -71,7 +71,8 @@ func TestHelper(t *testing.T) {
 	}
 }
 
-// TestGiven builds scripts whose content is given, where nothing lies, another content, or a link: the module is that of a file with the content.
+// TestGiven builds scripts whose content is given, while the file on disk is missing, has other content, or is a link. The module is the same as from
+// a file with that content.
 func TestGiven(t *testing.T) {
 	t.Parallel()
 	for language, c := range map[string]struct{ name, content, part, text string }{
@@ -116,7 +117,7 @@ func TestGiven(t *testing.T) {
 	}
 }
 
-// TestHelperTells makes a helper tell of a mistake as this process would.
+// TestHelperTells compares the error of a helper with this process's.
 func TestHelperTells(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -129,7 +130,7 @@ func TestHelperTells(t *testing.T) {
 	}
 }
 
-// TestHelperTellsBriefly has a mistake in a line of a megabyte: the server keeps and logs what is wrong with each script.
+// TestHelperTellsBriefly has an error in a line of a megabyte. The server keeps and logs the error of each script, so it must be short.
 func TestHelperTellsBriefly(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -141,8 +142,8 @@ func TestHelperTellsBriefly(t *testing.T) {
 	}
 }
 
-// TestHelperBounds has scripts that would stop this process if a parser read them: it would use up the stack, or go on for minutes. Good
-// scripts are read beside them and after them.
+// TestHelperBounds has scripts that would stop this process if a parser read them here: it would use up the stack, or run for minutes. Good scripts
+// are read at the same time and afterwards.
 // Proves: Files of others are not trusted
 func TestHelperBounds(t *testing.T) {
 	t.Parallel()
@@ -182,8 +183,8 @@ func TestHelperBounds(t *testing.T) {
 	}
 }
 
-// badly is a process that reads some scripts otherwise than it should: those that are named after that, or all after it has read one whose
-// name begins with "evil". Of the others it says only which they are.
+// badly is a process that misbehaves: for scripts whose name says how, or for all scripts after one whose name begins with "evil". For any other
+// script, it returns only the script's name.
 func badly(how string, args []string) error {
 	poisoned := how == "at once"
 	if poisoned {
@@ -248,7 +249,7 @@ func badly(how string, args []string) error {
 	})
 }
 
-// note writes down what a process may take to read a script.
+// note writes down the limits that a process has for reading a script.
 func note(path string, may any) {
 	if f, err := os.OpenFile(filepath.Join(filepath.Dir(path), "tries"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
 		fmt.Fprintln(f, may)
@@ -256,7 +257,7 @@ func note(path string, may any) {
 	}
 }
 
-// TestHelperFails has processes that do not do what they should.
+// TestHelperFails has processes that misbehave.
 // Proves: Files of others are not trusted
 func TestHelperFails(t *testing.T) {
 	t.Parallel()
@@ -280,7 +281,7 @@ func TestHelperFails(t *testing.T) {
 		"fails":       {nil, "no such luck", false, false},
 		"crashes":     {nil, "(exit status 2): panic: oh no): simplify it, or make a tool file of it with toolsrv build", false, true},
 		"is killed":   {nil, "is killed.py: it could not be read, and will be tried again: the process was killed from outside", true, false},
-		"takes time":  {nil, "takes time.py: reading it takes more than 10 s of a processor", false, true},
+		"takes time":  {nil, "takes time.py: reading it takes more than 10 s of processor time", false, true},
 		"writes else": {nil, "read the script in a separate process: ", false, false},
 		"writes much": {nil, "read the script in a separate process: ", false, false},
 	} {
@@ -307,14 +308,14 @@ func TestHelperFails(t *testing.T) {
 	b := script.Builder{Engines: toys(t, "python"), Readers: script.NewReaders([]string{"sh", "-c", "exec sleep 60", "sh"}, 4<<30, nil)}
 	defer b.Readers.Close()
 	if _, _, err := b.Build(ctx, dir, testkit.Put(t, dir, "hello.py", ""), nil); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want that nobody waits for a process that hangs", err)
+		t.Errorf("got %v, want no wait for a process that hangs", err)
 	}
 	if err := script.Serve(t.Context(), []string{dir}, &bytes.Buffer{}, &bytes.Buffer{}); err == nil {
 		t.Error("a process takes wrong arguments")
 	}
 }
 
-// TestNextScript reads a script that leaves its process in a bad state, and then others: each is read right, and none is blamed.
+// TestNextScript reads a script that leaves its process in a bad state, and then others. Each is read correctly, and none is blamed.
 // Proves: Files of others are not trusted
 func TestNextScript(t *testing.T) {
 	t.Parallel()
@@ -333,8 +334,8 @@ func TestNextScript(t *testing.T) {
 	}
 }
 
-// TestManyThatNeverEnd has an author upload script after script that uses up its time, each of which finds a process that has read a good one. What
-// they take together is eleven seconds each, of which one is in the room that small scripts have; none is read a third time. A script that only takes
+// TestManyThatNeverEnd has an author upload scripts that use up their time. Each of them gets a process that has read a good script before.
+// Each takes eleven seconds altogether, one of them in the room for small scripts, and none is read a third time. A script that only takes
 // a while is read.
 // Proves: Files of others are not trusted
 // Proves: Limits hold, one by one and in sum
@@ -349,7 +350,7 @@ func TestManyThatNeverEnd(t *testing.T) {
 		}
 		own := filepath.Join(dir, fmt.Sprint(n))
 		_, _, err := b.Build(t.Context(), dir, testkit.Put(t, own, "spins.py", fmt.Sprint("# ", n)), nil)
-		if _, blamed := errors.AsType[*script.Error](err); !blamed || !strings.Contains(err.Error(), "reading it takes more than 10 s of a processor") {
+		if _, blamed := errors.AsType[*script.Error](err); !blamed || !strings.Contains(err.Error(), "reading it takes more than 10 s of processor time") {
 			t.Errorf("got %v, want that the script takes too long", err)
 		}
 		if got, err := os.ReadFile(filepath.Join(own, "tries")); err != nil || string(got) != "1s\n10s\n" {
@@ -362,7 +363,7 @@ func TestManyThatNeverEnd(t *testing.T) {
 	}
 }
 
-// TestManyScripts has one process read many scripts, good and bad ones, in three languages, and the same as this process does.
+// TestManyScripts has one process read many scripts, good and bad ones, in three languages. The results are the same as in this process.
 func TestManyScripts(t *testing.T) {
 	t.Parallel()
 	dir, starts := t.TempDir(), filepath.Join(t.TempDir(), "starts")
@@ -388,7 +389,7 @@ func TestManyScripts(t *testing.T) {
 	}
 }
 
-// TestHelperHasNothing makes a process begin with no environment: whatever a parser can be led to, it finds no secrets.
+// TestHelperHasNothing checks that a process has an empty environment: whatever a parser can be made to do, it finds no secrets.
 // Proves: Files of others are not trusted
 func TestHelperHasNothing(t *testing.T) {
 	t.Setenv("SECRET", "s3cret")

@@ -16,8 +16,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestHelperMemory has a script that takes more than it may: its process is ended, gets all that the machine leaves at the second try, and
-// the script is told how much that was.
+// TestHelperMemory has a script that takes more memory than it may. Its process is ended, and the second one may use all that the machine can spare.
+// The error says how much that was.
 // Proves: Files of others are not trusted
 func TestHelperMemory(t *testing.T) {
 	t.Parallel()
@@ -67,7 +67,7 @@ func TestHelpersTakeTurns(t *testing.T) {
 	all.Wait()
 }
 
-// TestHelperGoesFirst makes the system take a process that reads before the server where memory runs out.
+// TestHelperGoesFirst checks that, when memory runs out, the system ends a process that reads before it ends the server.
 // Proves: Files of others are not trusted
 func TestHelperGoesFirst(t *testing.T) {
 	t.Parallel()

@@ -1,5 +1,5 @@
-// Package script makes tool files of scripts: of a file in Python, JavaScript or TypeScript with all that it imports, and the
-// interpreter for it. This runs nothing of a script.
+// Package script makes tool files from scripts: from a file in Python, JavaScript or TypeScript with everything that it imports, and the interpreter
+// for it. It does not run scripts.
 package script
 
 import (
@@ -39,11 +39,11 @@ func LanguageOf(name string) Language {
 	return ""
 }
 
-// Endings returns what the names of scripts end with, without the dot.
+// Endings returns the endings of scripts' names, without the dot.
 func Endings() []string { return []string{"py", "js", "mjs", "ts", "mts"} }
 
-// IsPart reports whether a script's name says that it is a part of a tool, or a test: it begins with "_", is one that pytest or Node.js
-// takes for a test, or belongs to declarations of types or the configuration of a build tool.
+// IsPart reports whether a script's name says that it is part of a tool, or a test: it begins with "_", pytest or Node.js takes it for a test, or it
+// is a file of type declarations or the configuration of a build tool.
 func IsPart(name string) bool {
 	name = filepath.Base(name)
 	stem := strings.TrimSuffix(name, filepath.Ext(name))
@@ -63,22 +63,21 @@ func IsPart(name string) bool {
 
 // Options say how a script is built. The zero value is for the author's own machine.
 type Options struct {
-	// Engines are the interpreters to choose from; nil means those that this binary carries.
+	// Engines are the interpreters to choose from; nil means those that this binary contains.
 	Engines *engine.Set
-	// Root is the folder to which reading is restricted, for scripts of others; empty means no restriction.
+	// Root is the folder to which reading is restricted, for scripts by others; "" means no restriction.
 	Root string
 	// With are folders with more packages for a script in Python.
 	With []string
-	// Content is what the script's own file has, in place of what lies there, if anything does; only with a Root. If nil, the file is read.
+	// Content is the content of the script's own file, in place of the file on disk, which need not exist; only with a Root. If nil, the file is read.
 	Content []byte
 }
 
-// maxContent is how much of a script may be given to a Builder, in bytes: no language takes more of one file.
+// maxContent is how many bytes of a script may be given to a Builder: no language accepts more in one file.
 const maxContent = 16 << 20
 
-// Build returns the module of the script at path, which describes itself, and the paths of the files that it depends on: those that were
-// read and, as far as known, those that were missing. After an error there may be some, too. Where the script is
-// to blame, the error is an *Error.
+// Build returns the module of the script at path, which describes itself, and the paths of the files that it depends on: those that were read and, as
+// far as known, those that were missing. Paths may also be returned with an error. If the script is to blame, the error is an *Error.
 func Build(ctx context.Context, path string, o Options) (module []byte, inputs []string, err error) {
 	e, files, inputs, err := gather(ctx, path, o)
 	if err != nil {
@@ -100,7 +99,7 @@ func gather(ctx context.Context, path string, o Options) (e *engine.Engine, file
 	return e, files, inputs, err
 }
 
-// open returns the engine for a script, of a set or else of those that are carried.
+// open returns the engine for a script, from engines or, if that is nil, from those in this binary.
 func open(engines *engine.Set, path string) (*engine.Engine, error) {
 	if engines == nil {
 		engines = engine.Carried()
@@ -122,7 +121,7 @@ func collect(ctx context.Context, path string, o Options) (files []engine.File, 
 	return javascript.Collect(ctx, path, javascript.Options{Root: o.Root, Content: o.Content})
 }
 
-// collect returns the files of a script as they were kept, or has a process collect them. Of a script whose content is given nothing is kept.
+// collect returns the stored files of a script, or has a process collect them. If the script's content is given, nothing is stored.
 func (b Builder) collect(ctx context.Context, root, path string, content []byte) (files []engine.File, inputs []string, err error) {
 	if b.Memory == nil || content != nil {
 		return b.Readers.read(ctx, root, path, content)
@@ -138,7 +137,7 @@ func (b Builder) collect(ctx context.Context, root, path string, content []byte)
 	return files, inputs, err
 }
 
-// blame returns the error of an engine that does not take the files of a script, as the script's.
+// blame turns the error of an engine that does not accept the files of a script into an error of the script.
 func blame(path string, err error) error {
 	if err == nil {
 		return nil
@@ -146,8 +145,8 @@ func blame(path string, err error) error {
 	return &Error{fmt.Errorf("%s: %w", filepath.Base(path), err)}
 }
 
-// An Error is what is wrong with a script. Its text is Err's, which is for the script's author as it is: most often the place, the
-// line, and what to do.
+// An Error says what is wrong with a script. Its text is Err's, which is meant for the script's author: most often the place, the line,
+// and what to do.
 type Error struct{ Err error }
 
 // Error returns the text of Err.
@@ -156,26 +155,25 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// A Builder makes modules of the scripts of others, for a tools directory. People who may put a script there must not be able to stop
-// the server, and a parser can be led to take endless time, or all of the stack: so separate processes read scripts.
+// A Builder makes modules from scripts by others, for a tools directory. People who may put a script there must not be able to stop the server. A
+// parser can be made to take endless time, or all of the stack. So separate processes read scripts.
 type Builder struct {
-	// Engines are the interpreters to choose from; nil means those that this binary carries.
+	// Engines are the interpreters to choose from; nil means those that this binary contains.
 	Engines *engine.Set
-	// Readers have separate processes read scripts. If nil, Build reads them in this process, which is for scripts of people who could stop it
-	// anyway.
+	// Readers read scripts in separate processes. If nil, Build reads them in this process, which is for scripts by people who could stop it anyway.
 	Readers *Readers
-	// Memory has what Readers have collected before; if nil, they read each script.
+	// Memory stores what Readers have collected. If nil, they read each script anew.
 	Memory *Memory
 }
 
 // IsScript reports whether a file is a script.
 func (Builder) IsScript(name string) bool { return LanguageOf(name) != "" }
 
-// IsPart is the function of that name.
+// IsPart is the function IsPart.
 func (Builder) IsPart(name string) bool { return IsPart(name) }
 
-// Build returns the module of a script that reads nothing outside the folder root, unless that is empty, and the paths of the files
-// that it depends on. content is [Options.Content]. It fails as the function Build does.
+// Build returns the module of a script that reads nothing outside the folder root, unless root is empty, and the paths of the files that it depends
+// on. content is [Options.Content]. Its errors are those of the function Build.
 func (b Builder) Build(ctx context.Context, root, path string, content []byte) (module wasmbin.Made, inputs []string, err error) {
 	if len(content) > maxContent {
 		return wasmbin.Made{}, nil, &Error{fmt.Errorf("%s has %s; a script may have %s", filepath.Base(path), text.Size(int64(len(content))), text.Size(maxContent))}

@@ -26,7 +26,7 @@ import (
 
 var _ catalog.Builder = script.Builder{}
 
-// TestMain has this program be a process that reads scripts, well or badly, where its first argument says so.
+// TestMain runs this program as a process that reads scripts, well or badly, if its first argument says so.
 func TestMain(m *testing.M) {
 	if len(os.Args) < 4 {
 		os.Exit(m.Run())
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 				return err
 			}
 			f.Close()
-		case "tell": // how willingly the system ends it, once it is ready
+		case "tell": // the process's oom_score_adj, once it is ready
 			out = writer(func(text []byte) (int, error) {
 				score, err := os.ReadFile("/proc/self/oom_score_adj")
 				if err == nil {
@@ -109,7 +109,7 @@ func TestIsPart(t *testing.T) {
 	}
 }
 
-// toys returns engines that are toys under the name of another: their scripts are manifests.
+// toys returns toy engines under the names of real ones. Their scripts are manifests.
 func toys(t *testing.T, name string) *engine.Set {
 	t.Helper()
 	parsed, err := wasmbin.Parse(testkit.Fixture(t, "script/toy"))
@@ -137,7 +137,7 @@ func toys(t *testing.T, name string) *engine.Set {
 
 const manifest = `{"abi": 1, "tools": [{"name": "told", "description": "Tells.", "parameters": {"type": "object"}}]}`
 
-// joined returns a module that was made as toolsrv build would write it.
+// joined returns a module, checked to be the same as toolsrv build would write.
 func joined(t *testing.T, made wasmbin.Made) []byte {
 	t.Helper()
 	address, ok := made.Module.Constant(engine.Region)
@@ -151,7 +151,7 @@ func joined(t *testing.T, made wasmbin.Made) []byte {
 	return module
 }
 
-// TestBuild makes a tool file of a script, which a server takes.
+// TestBuild makes a tool file from a script that a server accepts.
 func TestBuild(t *testing.T) {
 	t.Parallel()
 	file := testkit.Put(t, t.TempDir(), "hello.py", manifest)
@@ -176,7 +176,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestScriptError makes a script fail when it is run: the error is what the interpreter says.
+// TestScriptError has a script fail when it is run. The error is the interpreter's own.
 func TestScriptError(t *testing.T) {
 	t.Parallel()
 	const text = "hello.py:1:2: this is wrong\\n    !{}\\n     ^\\ndo something else"

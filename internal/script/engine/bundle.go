@@ -11,13 +11,13 @@ import (
 
 // A File is a part of a bundle: a script, a module that it imports, or data.
 type File struct {
-	// Name is a path with slashes, which no other file of the bundle has.
+	// Name is a path with slashes. No other file of the bundle has the same name.
 	Name string
 	Data []byte
 }
 
-// magic is what a bundle begins with. A number of files follows, and for each of them the lengths of its name and of its data, the
-// name and the data: numbers of 32 bits, the lowest byte first, and nothing between.
+// magic is the beginning of a bundle. Then comes the number of files, and for each file the length of its name, the length of its data, the name and
+// the data. Numbers have 32 bits, in little-endian order, and there is nothing in between.
 const magic = "TSB1"
 
 // encode writes a bundle of at most capacity bytes.

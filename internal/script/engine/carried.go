@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// The ends of the names of an engine's files: its module, what the module says of itself, and the licences of its sources.
+// The endings of the names of an engine's files: its module, its description, and the licences of its sources.
 const (
 	moduleSuffix  = ".wasm.gz"
 	aboutSuffix   = ".about.json"
@@ -21,7 +21,7 @@ const (
 //go:embed dist
 var dist embed.FS
 
-// A Set is engines to build tools with. It is safe for concurrent use, and keeps what it has unpacked.
+// A Set is a set of engines to build tools with. It is safe for concurrent use, and keeps the engines that it has unpacked.
 type Set struct {
 	files fs.FS
 
@@ -40,7 +40,7 @@ var carried = sync.OnceValue(func() *Set {
 	return From(files)
 })
 
-// From returns the engines in a folder: NAME.wasm.gz is the engine for the language NAME, NAME.about.json what is in its section, and
+// From returns the engines in a folder. For each language NAME, NAME.wasm.gz is the engine, NAME.about.json its description, as in its section, and
 // NAME.licenses.txt the licences of its sources.
 func From(folder fs.FS) *Set {
 	return &Set{files: folder, opened: map[string]func() (*Engine, error){}}
@@ -81,7 +81,7 @@ func (s *Set) read(name string) (*Engine, error) {
 	return e, nil
 }
 
-// maxEngine is more than any engine has, and bounds what a wrong file unpacks to.
+// maxEngine is larger than any engine, and bounds what a wrong file unpacks to.
 const maxEngine = 64 << 20
 
 func unpack(packed []byte) ([]byte, error) {
@@ -99,8 +99,8 @@ func unpack(packed []byte) ([]byte, error) {
 	return module, nil
 }
 
-// List returns what the engines say of themselves, sorted by their names. It unpacks none: that takes 100 ms and 60 MB, and every start of the
-// program would wait for it.
+// List returns the descriptions of the engines, sorted by their names. It unpacks none: that takes 100 ms and 60 MB, and every start of the program
+// would wait for it.
 func (s *Set) List() ([]About, error) {
 	names, err := fs.Glob(s.files, "*"+aboutSuffix)
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *Set) List() ([]About, error) {
 	return list, nil
 }
 
-// Licenses returns the licences of what an engine was built from.
+// Licenses returns the licences of the sources from which an engine was built.
 func (s *Set) Licenses(name string) (string, error) {
 	licenses, err := fs.ReadFile(s.files, name+licenseSuffix)
 	if err != nil {

@@ -1,15 +1,15 @@
-// Package engine has the interpreters that scripts run in: which of them this binary carries, and how a script gets into one.
+// Package engine has the interpreters that scripts run in: it says which of them this binary contains, and how a script gets into one.
 //
-// An engine is a module of ABI 1 that is built once, with a region in its memory for the script that it runs. Its custom section
-// toolsrv.engine, at most 4 KiB of JSON, says what it is ([About]). Manifests that toolsrv_describe returns get that as their engine, and a
-// failure of toolsrv_describe is an error in the script, whose author is shown its message.
+// An engine is a module of ABI 1 that is built once, with a region in its memory for the script that it runs. Its custom section toolsrv.engine, at
+// most 4 KiB of JSON, describes it ([About]). Manifests that toolsrv_describe returns name the engine by that description. If toolsrv_describe fails,
+// that is an error in the script, and its author is shown the message.
 //
-// A tool file is the engine with one more data segment at its end. It is active, at the address in the export toolsrv_bundle, a global
-// whose value is one i32.const. It fills the region with the [File]s of a script. Without the segment and custom sections the file has
-// to be the engine byte for byte, apart from the numbers that count segments. So all tools of an engine share its code, and the state
-// after steps 1 and 2 of docs/abi.md's order of events, which run once for all of them and without the segment: _initialize does what is
-// the same for every script, toolsrv_warm the rest. A tool takes memory only for the pages that it changes in toolsrv_warm. If memory or
-// globals don't hold all that _initialize has done, such as a table that it filled, each call begins with step 1.
+// A tool file is the engine with one more data segment at its end. It is active, at the address in the export toolsrv_bundle, a global whose value is
+// one i32.const. It fills the region with the [File]s of a script. Without the segment and custom sections, the file has to equal the engine byte for
+// byte, apart from the numbers that count segments. So all tools of an engine share its code. They also share its state after steps 1 and 2 of the
+// order of events in docs/abi.md, which run once for all of them, and without the segment. _initialize does what is the same for every script, and
+// toolsrv_warm the rest. A tool takes memory only for the pages that it changes in toolsrv_warm. If _initialize has changed more than memory and
+// globals, such as a table, each call begins with step 1.
 package engine
 
 import (
@@ -25,28 +25,28 @@ import (
 )
 
 const (
-	// Section is the custom section in which an engine says what it is.
+	// Section is the custom section with an engine's description.
 	Section = "toolsrv.engine"
-	// Region is the export of an engine that has the address of the region for a bundle: an immutable i32.
+	// Region is the export of an engine with the address of the region for a bundle: an immutable i32.
 	Region = "toolsrv_bundle"
 )
 
-// About is what an engine says of itself. Its JSON members are the section's.
+// About is an engine's description of itself. Its JSON members are the section's.
 type About struct {
 	// Name is the language: "javascript" or "python".
 	Name string `json:"name"`
 	// Version names the interpreter with its version, such as "cpython 3.13.5".
 	Version string `json:"version"`
-	// Revision is a digest of all that the engine was built from.
+	// Revision is a digest of everything that the engine was built from.
 	Revision string `json:"revision"`
 	// Capacity is how many bytes a bundle may have.
 	Capacity int `json:"capacity"`
 }
 
-// String returns the interpreter, its version and the engine's revision, as manifests have it.
+// String returns the interpreter, its version and the engine's revision, as in manifests.
 func (a About) String() string { return a.Version + " (" + a.Revision + ")" }
 
-// readAbout reads what an engine says of itself.
+// readAbout reads an engine's description.
 func readAbout(text []byte) (a About, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
@@ -59,7 +59,7 @@ func readAbout(text []byte) (a About, err error) {
 	return a, a.check()
 }
 
-// check says what is missing.
+// check returns an error that says what is missing.
 func (a About) check() error {
 	for _, word := range []struct{ key, value string }{{"name", a.Name}, {"version", a.Version}, {"revision", a.Revision}} {
 		if word.value == "" || len(word.value) > 100 || strings.ContainsFunc(word.value, func(r rune) bool { return r < ' ' || r > '~' }) {
@@ -109,7 +109,7 @@ func Parse(module []byte) (*Engine, error) {
 // Module returns the engine's module without a script. It must not be changed.
 func (e *Engine) Module() []byte { return e.module.Bytes() }
 
-// With returns the module of a tool whose script is the first of the files, without a copy of the engine's.
+// With returns the module of a tool with the files, the first of which is the script. It does not copy the engine's module.
 func (e *Engine) With(files []File) (wasmbin.Made, error) {
 	bundle, err := encode(files, e.Capacity)
 	if err != nil {
@@ -118,7 +118,7 @@ func (e *Engine) With(files []File) (wasmbin.Made, error) {
 	return wasmbin.Made{Module: e.module, Bundle: bundle}, nil
 }
 
-// Append returns a copy of the engine's module that holds the files, the first of which is the script.
+// Append returns a copy of the engine's module with the files, the first of which is the script.
 func (e *Engine) Append(files []File) ([]byte, error) {
 	bundle, err := encode(files, e.Capacity)
 	if err != nil {

@@ -101,7 +101,7 @@ func TestAppend(t *testing.T) {
 	if !bytes.Equal(e.Module(), toy(about)) {
 		t.Error("the engine has changed")
 	}
-	// It remains an engine: a bundle can be replaced by one that is put over it.
+	// It is still an engine: a bundle can be replaced by appending another one.
 	if _, err := engine.Parse(got); err != nil {
 		t.Error(err)
 	}
@@ -224,7 +224,7 @@ func TestListRefuses(t *testing.T) {
 	}
 }
 
-// What is carried is whole.
+// The engines in the binary are intact.
 func TestCarried(t *testing.T) {
 	t.Parallel()
 	set := engine.Carried()
@@ -245,8 +245,8 @@ func TestCarried(t *testing.T) {
 	}
 }
 
-// TestSources says when the sources of an engine have changed and the engine in the tree was not built again. The recipe prints the digest of
-// its sources.
+// TestSources fails if the sources of an engine have changed and the engine in the tree was not built again. The recipe prints the digest
+// of its sources.
 func TestSources(t *testing.T) {
 	t.Parallel()
 	const sdk = "../../../sdk"
@@ -255,7 +255,7 @@ func TestSources(t *testing.T) {
 			t.Skipf("the recipes of engines need %s: %v", program, err)
 		}
 	}
-	// go test caches its result until a file changes that this process has looked at. So it looks at all files that the recipe reads.
+	// go test caches a result until a file changes that this process itself has looked at. So it looks at all files that the recipe reads.
 	for _, folder := range []string{"engines", "js", "js/engine", "js/engine/web", "python/engine", "python/engine/lib", "python/toolsrv"} {
 		files, err := os.ReadDir(filepath.Join(sdk, folder))
 		if err != nil {

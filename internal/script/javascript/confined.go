@@ -18,21 +18,21 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// confined is the namespace of files below Options.Root. esbuild itself opens none of them, so that a link, a pipe or a package.json above
-// the root means nothing.
+// confined is the namespace of files below Options.Root. esbuild itself opens none of them. So a link, a pipe, or a package.json above the
+// root has no effect.
 const confined = "root"
 
-// nothing is the namespace of files that a package says it does without in a browser.
+// nothing is the namespace of files that a package leaves out in browsers.
 const nothing = "nothing"
 
 const (
-	// maxFile is how large a confined file may be, maxTotal all that a script imports, and maxFiles how many there may be.
+	// maxFile is the largest size of a confined file, maxTotal of everything that a script imports, and maxFiles the largest number of files.
 	maxFile  = 2 << 20
 	maxTotal = 16 << 20
 	maxFiles = 2000
-	// maxBrackets and maxChain bound what token.Nesting counts in a file. esbuild recurses with some kilobytes of stack for each level, and
-	// Go ends the process at a gigabyte of stack. The time for nested arrow functions grows with the cube of their depth, and nothing stops
-	// esbuild within a file.
+	// maxBrackets and maxChain bound what token.Nesting counts in a file. esbuild recurses with some kilobytes of stack for each level, and Go
+	// ends the process at a gigabyte of stack. The time for nested arrow functions grows with the cube of their depth, and esbuild can't be
+	// stopped within a file.
 	maxBrackets = 200
 	maxChain    = 2000
 )
@@ -88,7 +88,8 @@ func (m *modules) setupConfined(b api.PluginBuild) {
 	})
 }
 
-// checkNesting refuses files into which esbuild would go too deep. Some that are left take it seconds, so a server bundles in a process that it can end.
+// checkNesting refuses files that are nested too deeply for esbuild. Some of the others take esbuild seconds, so a server bundles in a process
+// that it can end.
 func checkNesting(name, content string) error {
 	switch path.Ext(name) {
 	case ".ts", ".mts", ".cts", ".js", ".mjs", ".cjs", ".json":
@@ -107,7 +108,7 @@ func checkNesting(name, content string) error {
 	return nil
 }
 
-// readConfined reads a file below the root: a regular one, whatever takes its place meanwhile.
+// readConfined reads a file below the root. The file must be a regular one, even if it is replaced meanwhile.
 func (m *modules) readConfined(name string) ([]byte, error) {
 	m.read(filepath.Join(m.root.Name(), filepath.FromSlash(name)))
 	content, err := m.contentOf(name)
@@ -126,7 +127,7 @@ func (m *modules) readConfined(name string) ([]byte, error) {
 	return content, nil
 }
 
-// contentOf returns what is in a file below the root, or the beginning of it if that is too much.
+// contentOf returns the content of a file below the root, or the beginning of it if that is too much.
 func (m *modules) contentOf(name string) ([]byte, error) {
 	if m.isGiven(name) {
 		return m.content, nil
@@ -146,10 +147,10 @@ func (m *modules) contentOf(name string) ([]byte, error) {
 	return content, cause(err)
 }
 
-// isGiven says whether a file is the script, whose content is given.
+// isGiven reports whether a file is the script, whose content is given.
 func (m *modules) isGiven(name string) bool { return m.content != nil && name == m.inRoot }
 
-// isFile says whether there is a regular file. Links below the root are followed, others lead nowhere.
+// isFile reports whether there is a regular file. Links that stay below the root are followed; others lead nowhere.
 func (m *modules) isFile(name string) bool {
 	if m.isGiven(name) {
 		return true
@@ -158,7 +159,7 @@ func (m *modules) isFile(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// cause leaves out where on this machine a file is.
+// cause removes from an error where on this machine a file is.
 func cause(err error) error {
 	if wrapped := (*fs.PathError)(nil); errors.As(err, &wrapped) {
 		return wrapped.Err
@@ -166,10 +167,10 @@ func cause(err error) error {
 	return err
 }
 
-// endings are what may be left out of the name of a file that is imported.
+// endings may be left out of the name of an imported file.
 var endings = []string{"", ".ts", ".mts", ".js", ".mjs", ".cjs", ".json", "/index.ts", "/index.js", "/index.mjs", "/index.cjs", "/index.json"}
 
-// file finds the file that a path means, as TypeScript and Node's require do: with any ending, and a .ts where .js is written.
+// file finds the file that a path means, as TypeScript and Node's require do: with any ending, and .ts if the path has .js.
 func (m *modules) file(name string) (string, bool) {
 	if name = path.Clean(name); !filepath.IsLocal(filepath.FromSlash(name)) {
 		return "", false
@@ -189,12 +190,12 @@ func (m *modules) file(name string) (string, bool) {
 		}
 	}
 	for _, candidate := range candidates {
-		m.read(filepath.Join(m.root.Name(), filepath.FromSlash(candidate))) // it may come
+		m.read(filepath.Join(m.root.Name(), filepath.FromSlash(candidate))) // the file may be made later
 	}
 	return "", false
 }
 
-// find finds what a file of the root imports.
+// find finds what a file below the root imports.
 func (m *modules) find(what, importer string, kind api.ResolveKind) (api.OnResolveResult, error) {
 	folder := path.Dir(importer)
 	from := m.packageOf(importer)
@@ -238,7 +239,7 @@ func (m *modules) find(what, importer string, kind api.ResolveKind) (api.OnResol
 	return api.OnResolveResult{Path: found, Namespace: confined, SideEffects: effects}, nil
 }
 
-// installed finds the folder of a package as Node does: in the nearest node_modules that has it.
+// installed finds the folder of a package as Node does: in the nearest node_modules that contains it.
 func (m *modules) installed(folder, pkg string) (home string, err error) {
 	for at := folder; ; at = path.Dir(at) {
 		if path.Base(at) != "node_modules" {
@@ -253,7 +254,7 @@ func (m *modules) installed(folder, pkg string) (home string, err error) {
 	}
 }
 
-// packageName splits what is imported into the name of a package and what is meant inside it: "." or a path that begins with "./".
+// packageName splits the name of an import into the name of a package and a path inside it: "." or a path that begins with "./".
 func packageName(what string) (name, inside string) {
 	parts := strings.SplitN(what, "/", 3)
 	n := 1

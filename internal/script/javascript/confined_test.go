@@ -126,13 +126,13 @@ func TestConfinedElsewhere(t *testing.T) {
 	}
 }
 
-// Whatever a file looks like, the process lives: esbuild's recursion stays far from the end of its stack, and is soon over.
+// Whatever a file contains, the process survives: esbuild's recursion stays far from the end of its stack, and soon ends.
 func TestDeepFiles(t *testing.T) {
 	if testkit.Race(t) {
 		t.Skip("on one goroutine, and takes twenty times as long with the race detector")
 	}
 	const size = 200_000
-	deep := map[string][3]string{ // before, again and again, after
+	deep := map[string][3]string{ // what comes before, what is repeated, and what comes after
 		"parentheses": {"x=", "(", ""}, "lists": {"x=", "[", ""}, "objects": {"x=", "{a:", ""}, "blocks": {"", "{", ""},
 		"not": {"x=", "!", "1"}, "not, by lines": {"x=", "!\n", "1"}, "minus": {"x=", "- ", "1"}, "typeof": {"x=", "typeof\n", "1"}, "void": {"x=", "void ", "1"},
 		"arrows": {"x=", "a=>", "1"}, "arrows with parentheses": {"x=", "(a)=>", "1"}, "arrows in defaults": {"x=", "(a=", "1"}, "generic arrows": {"x=", "<T>(a)=>", "1"},

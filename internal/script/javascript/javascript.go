@@ -1,9 +1,9 @@
-// Package javascript makes one file of a script in JavaScript or TypeScript and of all that it imports, for the engine that runs
-// it. It runs nothing of what it reads.
+// Package javascript bundles a script in JavaScript or TypeScript with everything that it imports, for the engine that runs it. It does not
+// run what it reads.
 //
-// A bundle has three files. The first has the script's name and is one ES module, which imports nothing but the package
-// toolsrv. source.map has the author's lines: sdk/js/trace.js says how. tools.json is a list of what the script says of its exports in comments
-// and types, each as package comment has it.
+// A bundle has three files. The first has the script's name and is one ES module, which imports nothing but the package toolsrv. source.map maps the
+// bundle to the author's lines; sdk/js/trace.js describes its format. tools.json lists what comments and types in the script say about its exports,
+// in the form of package comment.
 package javascript
 
 import (
@@ -23,16 +23,16 @@ func Extensions() []string { return []string{".js", ".mjs", ".ts", ".mts"} }
 
 // Options say how a script is bundled.
 type Options struct {
-	// Root confines what is read to this folder and what is below it: nothing else is looked at, and what leads out of it
-	// is an error. Empty, the script may import what its author can read, such as packages of a node_modules above it.
+	// Root restricts reading to this folder and everything below it: nothing else is looked at, and what leads out of it is an error. If empty, the
+	// script may import what its author can read, such as packages in a node_modules above it.
 	Root string
-	// Content is what the script's own file has, in place of what lies there, if anything does; only with a Root. If nil, the file is read.
+	// Content is the content of the script's own file, in place of the file on disk, which need not exist; only with a Root. If nil, the file is read.
 	Content []byte
 }
 
-// Collect bundles a script. It returns the files of its bundle, and the paths on disk of all that was read, which says when it must be bundled
-// again. These come with an error, too. The error is for the script's author and may have several lines, each place as file:line:column; the files'
-// names in it are relative to the script's folder.
+// Collect bundles a script. It returns the files of its bundle, and the paths on disk that were read or looked for: if one of these changes, the
+// script must be bundled again. The paths are also returned with an error. The error is for the script's author and may have several lines, each
+// place as file:line:column; the files' names in it are relative to the script's folder.
 //
 // Collect returns early when ctx ends.
 func Collect(ctx context.Context, script string, o Options) (files []engine.File, inputs []string, err error) {
@@ -95,7 +95,7 @@ func build(ctx context.Context, options api.BuildOptions) (api.BuildResult, erro
 	return result, ctx.Err()
 }
 
-// loaders say what an imported file is, by its extension: what a tool has no use for as code or style is text, and pictures are bytes.
+// loaders say, by its extension, what an imported file is. Code or style that a tool can't use is text, and pictures are bytes.
 func loaders() map[string]api.Loader {
 	out := map[string]api.Loader{}
 	for loader, extensions := range map[api.Loader]string{
@@ -109,7 +109,7 @@ func loaders() map[string]api.Loader {
 	return out
 }
 
-// A sourceMap is one of esbuild's.
+// A sourceMap is a source map as esbuild writes it.
 type sourceMap struct {
 	Sources        []string  `json:"sources"`
 	SourcesContent []*string `json:"sourcesContent"`

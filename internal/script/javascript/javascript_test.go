@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/script/javascript"
 )
 
-// folder writes files, name and content by turns, and returns where.
+// folder writes files, given as name and content in turn, and returns their folder.
 func folder(t *testing.T, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -37,7 +37,7 @@ func code(t *testing.T, files []engine.File) string {
 	return string(files[0].Data)
 }
 
-// both runs a test as an author's machine bundles, and as a server does: confined.
+// both runs a test in both ways of bundling: as on an author's machine, and confined as on a server.
 func both(t *testing.T, f func(t *testing.T, root func(dir string) javascript.Options)) {
 	t.Run("author", func(t *testing.T) {
 		t.Parallel()
@@ -100,7 +100,7 @@ export const greet = tool({ description: "Greets.", run: ({ name }: { name: stri
 	})
 }
 
-// The field "browser" of a package.json says what takes the place of files that need Node, in two forms.
+// The field "browser" of a package.json names replacements for files that need Node, in two forms.
 func TestBrowserField(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, root func(dir string) javascript.Options) {

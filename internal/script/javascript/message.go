@@ -9,10 +9,10 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// maxLine is how long a line of a script may be to be shown, in bytes: machines write longer ones.
+// maxLine is the greatest length of a script's line that is shown, in bytes: longer ones are written by machines.
 const maxLine = 200
 
-// messages returns what esbuild says is wrong, for the author: place, sentence, line and caret, and then what it suggests.
+// messages returns esbuild's messages for the author: place, sentence, line and caret, and then a suggestion.
 func messages(m *modules, all []api.Message) string {
 	var out strings.Builder
 	for i, said := range all {
@@ -22,7 +22,7 @@ func messages(m *modules, all []api.Message) string {
 		writeMessage(m, &out, "", remedied(said.Text), said.Location)
 		for _, note := range said.Notes {
 			if strings.Contains(note.Text, "external") || strings.Contains(note.Text, "Platform") || strings.Contains(note.Text, "MainFields") {
-				continue // about esbuild's options, which are not the author's
+				continue // about esbuild's options, which the author doesn't know
 			}
 			out.WriteByte('\n')
 			writeMessage(m, &out, "  ", note.Text, note.Location)
@@ -31,10 +31,10 @@ func messages(m *modules, all []api.Message) string {
 	return out.String()
 }
 
-// unresolved is what esbuild says of an import that leads nowhere.
+// unresolved matches esbuild's message about an import that leads nowhere.
 var unresolved = regexp.MustCompile(`^Could not resolve "([^"]+)"$`)
 
-// remedied says of an import that leads nowhere what to do.
+// remedied adds to the message about an import that leads nowhere what to do.
 func remedied(message string) string {
 	found := unresolved.FindStringSubmatch(message)
 	switch {

@@ -15,7 +15,7 @@ func TestErrors(t *testing.T) {
 		name   string
 		files  []string // the script is a.ts
 		author string   // the error's beginning
-		served string   // the same, where it differs
+		served string   // the confined error, if it differs
 	}{
 		{"syntax", []string{"a.ts", "const ä = 1;\n\tlet x = = 2;"},
 			"a.ts:2:10: Unexpected \"=\"\n    \tlet x = = 2;\n    \t        ^", ""},
@@ -68,7 +68,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A package may look for what it can do without.
+// A package may try to load what it can do without.
 func TestRequireOfWhatIsAbsent(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, root func(dir string) javascript.Options) {
@@ -83,7 +83,7 @@ func TestRequireOfWhatIsAbsent(t *testing.T) {
 	})
 }
 
-// A package that is installed under the name of one of Node's modules stands in for it.
+// A package installed under the name of one of Node's modules replaces it.
 func TestInstalledForNode(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, root func(dir string) javascript.Options) {
@@ -102,7 +102,7 @@ func TestInstalledForNode(t *testing.T) {
 	})
 }
 
-// What esbuild can do nothing about is written in the form that it leaves most out of.
+// If esbuild can't leave out unused parts of an import, the import is rewritten to a form in which it can.
 func TestNamespaceOfZod(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, root func(dir string) javascript.Options) {

@@ -15,28 +15,28 @@ import (
 	"github.com/toolsrv/toolsrv/internal/script/javascript/internal/comment"
 )
 
-// own are the modules that the engine has for scripts. Those with a colon may have a slash for it, by which Node finds them in tests.
+// own are the modules that the engine has for scripts. A colon in their names may also be written as a slash, as Node needs it in tests.
 var own = []string{"toolsrv", "toolsrv:files", "toolsrv:kv", "toolsrv:secrets", "toolsrv:settings", "toolsrv:tools"}
 
 // modules finds what a script imports.
 type modules struct {
 	entry  string // the script
-	folder string // where it is: names are shown relative to it
+	folder string // its folder: names are shown relative to it
 
-	root   *os.Root // nil where nothing is confined
+	root   *os.Root // nil: reading is not restricted
 	inRoot string   // the script in root, with slashes
-	total  int64    // bytes that were read of root
+	total  int64    // bytes that were read below root
 
-	content []byte // of the script, in place of what lies there; if nil, what lies there
+	content []byte // of the script, in place of the file on disk; nil: read the file
 
 	mu       sync.Mutex
 	inputs   map[string]bool
-	packages map[string]*nodePackage // of root, by folder
-	// originals are the files that were changed for esbuild, by the names that it shows, as their authors wrote them.
+	packages map[string]*nodePackage // below root, by folder
+	// originals are files that were changed for esbuild, as their authors wrote them, by the names that esbuild shows.
 	originals map[string]string
 }
 
-// setup tells esbuild what is not resolved as it would by itself.
+// setup tells esbuild which imports it must not resolve itself.
 func (m *modules) setup(b api.PluginBuild) {
 	m.inputs, m.packages, m.originals = map[string]bool{}, map[string]*nodePackage{}, map[string]string{}
 	b.OnResolve(api.OnResolveOptions{Filter: `^toolsrv([/:].*)?$|^#host$`}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
@@ -71,21 +71,21 @@ func (m *modules) setup(b api.PluginBuild) {
 	})
 }
 
-// read notes that a file was read.
+// read records that a file was read.
 func (m *modules) read(path string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.inputs[path] = true
 }
 
-// keep notes what the author wrote of a file that esbuild gets otherwise.
+// keep records the original of a file of which esbuild gets a changed version.
 func (m *modules) keep(path, original string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.originals[m.relative(path)] = original
 }
 
-// relative returns what shown does, for the path of a file as esbuild's plugins have it.
+// relative is shown for a file's path as esbuild's plugins see it.
 func (m *modules) relative(file string) string {
 	if m.root == nil {
 		if relative, err := filepath.Rel(m.folder, file); err == nil {
@@ -95,12 +95,12 @@ func (m *modules) relative(file string) string {
 	return m.shown(file)
 }
 
-// shown returns a source's name for people: relative to the script's folder.
+// shown returns the name by which a source is shown to people, relative to the script's folder.
 func (m *modules) shown(source string) string {
 	source = strings.TrimPrefix(source, confined+":")
 	for _, space := range []string{absent, inNode} {
 		if name, ok := strings.CutPrefix(source, space+":"); ok {
-			return "node_modules/node:" + strings.TrimPrefix(name, "node:") // as a package, not as the author's
+			return "node_modules/node:" + strings.TrimPrefix(name, "node:") // like a package, not like the author's own files
 		}
 	}
 	if m.root != nil {
@@ -115,14 +115,14 @@ func refuse(format string, args ...any) (api.OnResolveResult, error) {
 	return api.OnResolveResult{Errors: []api.Message{{Text: fmt.Sprintf(format, args...)}}}, nil
 }
 
-// options are what esbuild is told. What is bundled is one ES module for an engine that knows ES2023.
+// options returns esbuild's options. The result is one ES module for an engine that supports ES2023.
 func (m *modules) options() api.BuildOptions {
 	o := api.BuildOptions{
 		EntryPoints:   []string{m.entry},
 		AbsWorkingDir: m.folder,
 		Outfile:       filepath.Join(m.folder, "bundle.js"),
 		Bundle:        true,
-		// What packages publish for browsers and for servers on the edge is nearest to what the engine has.
+		// What packages publish for browsers and for servers at the edge suits the engine best.
 		Platform:      api.PlatformBrowser,
 		Format:        api.FormatESModule,
 		Target:        api.ES2023,
@@ -142,7 +142,7 @@ func (m *modules) options() api.BuildOptions {
 	return o
 }
 
-// comments returns the bundle's entry tools.json.
+// comments returns the bundle's file tools.json.
 func (m *modules) comments() ([]byte, error) {
 	read := func() ([]byte, error) { return os.ReadFile(m.entry) }
 	if m.root != nil {
@@ -159,7 +159,7 @@ func (m *modules) comments() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// positions returns the bundle's entry source.map.
+// positions returns the bundle's file source.map.
 func (m *modules) positions(text []byte) ([]byte, error) {
 	var from sourceMap
 	if err := json.Unmarshal(text, &from); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// standIns are what stands in for modules of Node's that make sense without files, network and processes. They are small and use what the engine
-// has anyway. An installed package of the same name goes first.
+// standIns replace those modules of Node that make sense without files, network and processes. They are small, and use what the engine has anyway. An
+// installed package with the same name is preferred.
 //
 //go:embed node
 var standIns embed.FS
@@ -18,11 +18,10 @@ var standIns embed.FS
 // inNode is the namespace of standIns.
 const inNode = "node"
 
-// absent is the namespace of modules that do not exist and throw when they are loaded: a package that asks for one with require
-// may do without it.
+// absent is the namespace of modules that do not exist and throw when they are loaded: a package that loads one with require may work without it.
 const absent = "absent"
 
-// without says of Node's modules why they are missing.
+// without says why modules of Node are missing.
 var without = map[string]string{
 	"a tool has only granted files, which toolsrv:files reads":     "fs",
 	"a tool has no sockets: use fetch":                             "dgram dns http http2 https net tls quic",
@@ -36,7 +35,7 @@ var without = map[string]string{
 	"the engine is not Node":                                       "assert buffer constants crypto diagnostics_channel events path perf_hooks process punycode querystring string_decoder sys timers url util",
 }
 
-// packages are npm packages that stand in for the module of Node with the same name.
+// packages are npm packages that can replace the module of Node with the same name.
 var packages = []string{"assert", "buffer", "events", "path", "process", "punycode", "querystring", "string_decoder", "url", "util"}
 
 // builtins are the names of Node's modules that need no prefix.
@@ -49,7 +48,7 @@ func builtins() []string {
 	return slices.DeleteFunc(out, func(name string) bool { return name == "test" || name == "sea" || name == "sqlite" || name == "quic" })
 }
 
-// reason says why a module of Node's is missing, and what to do.
+// reason says why a module of Node is missing, and what to do.
 func reason(name string) string {
 	base, _, _ := strings.Cut(strings.TrimPrefix(name, "node:"), "/")
 	why := "the engine is not Node"
@@ -64,7 +63,7 @@ func reason(name string) string {
 	return fmt.Sprintf("%s is not available: %s", name, why)
 }
 
-// setupNode tells esbuild what modules of Node's are.
+// setupNode tells esbuild what to do with imports of Node's modules.
 func (m *modules) setupNode(b api.PluginBuild) {
 	b.OnResolve(api.OnResolveOptions{Filter: `^node:|^(` + strings.Join(builtins(), "|") + `)(/.*)?$`}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
 		return m.resolveBuiltin(b, args)
@@ -83,10 +82,10 @@ func (m *modules) setupNode(b api.PluginBuild) {
 	})
 }
 
-// resolveBuiltin finds what stands in for a module of Node's: a package of that name, if one is installed, or one of standIns.
+// resolveBuiltin finds a replacement for a module of Node: a package with that name, if one is installed, or one of standIns.
 func (m *modules) resolveBuiltin(b api.PluginBuild, args api.OnResolveArgs) (api.OnResolveResult, error) {
 	if args.PluginData == absent {
-		return api.OnResolveResult{}, nil // asked by ourselves
+		return api.OnResolveResult{}, nil // this package itself asked
 	}
 	name := strings.TrimPrefix(args.Path, "node:")
 	if m.root != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/script/javascript"
 )
 
-// What stands in for a module of Node's is there with and without its prefix, for import and for require.
+// A replacement for a module of Node is found with and without its prefix, by import and by require.
 func TestStandIns(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, root func(dir string) javascript.Options) {

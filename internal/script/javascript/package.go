@@ -12,16 +12,16 @@ import (
 	"github.com/toolsrv/toolsrv/internal/jsontree"
 )
 
-// conditions are the names under which a package may have what suits the engine, besides "browser", "default" and "import" or "require".
+// conditions returns names under which a package may have files that suit the engine, besides "browser", "default" and "import" or "require".
 func conditions() []string { return []string{"toolsrv", "worker", "module"} }
 
-// A nodePackage is what a package.json says that matters here.
+// A nodePackage is the part of a package.json that matters here.
 type nodePackage struct {
-	home    string // its folder in the root
+	home    string // its folder below the root
 	effects api.SideEffects
 	exports json.RawMessage
-	main    []string           // files that may be the package's, the best first
-	browser map[string]*string // what takes a file's or a package's place; nil for nothing
+	main    []string           // files that may be the package's main file, the best first
+	browser map[string]*string // replacements of files and packages; nil for leaving one out
 }
 
 // readPackage reads a package's package.json, which may be missing.
@@ -94,7 +94,7 @@ func (m *modules) packageOf(file string) *nodePackage {
 	return p
 }
 
-// instead returns what takes the place of a package or of a file, "./file.js", and whether anything does.
+// instead returns the replacement of a package, or of a file such as "./file.js", and whether there is one.
 func (p *nodePackage) instead(what string) (to *string, ok bool) {
 	if p == nil {
 		return nil, false
@@ -107,7 +107,7 @@ func (p *nodePackage) instead(what string) (to *string, ok bool) {
 	return nil, false
 }
 
-// replaced finds what a package has in place of something.
+// replaced resolves the replacement that a package has.
 func (m *modules) replaced(p *nodePackage, to *string) (api.OnResolveResult, error) {
 	if to == nil {
 		return api.OnResolveResult{Path: p.home, Namespace: nothing}, nil
@@ -156,7 +156,7 @@ func (m *modules) inPackage(p *nodePackage, inside, what string, kind api.Resolv
 	return "", fmt.Errorf("the package has no file for %q", what)
 }
 
-// exported returns what a package's exports say of a path in it.
+// exported returns the file for a path in a package, by the package's exports.
 func exported(exports json.RawMessage, inside string, known []string) (target string, ok bool) {
 	subpaths := false
 	isObject, err := jsontree.Members(exports, func(name string, _ []byte) error {
@@ -191,7 +191,7 @@ func exported(exports json.RawMessage, inside string, known []string) (target st
 	return chosen(value, star, known, 0)
 }
 
-// chosen returns the path that a value of exports has for the conditions that hold.
+// chosen returns the path in a value of exports, under the conditions that hold.
 func chosen(value []byte, star string, known []string, depth int) (target string, ok bool) {
 	if depth > 10 {
 		return "", false
@@ -209,7 +209,7 @@ func chosen(value []byte, star string, known []string, depth int) (target string
 		}
 		return "", false
 	}
-	// The first condition that holds counts, in the order of the package.
+	// The first condition that holds decides, in the package's own order.
 	_, err := jsontree.Members(value, func(name string, v []byte) error {
 		if !ok && slices.Contains(known, name) {
 			target, ok = chosen(v, star, known, depth+1)

@@ -4,5 +4,5 @@ package javascript_test
 
 import "syscall"
 
-// pipe makes what blocks a process that opens it to read.
+// pipe makes a named pipe, which blocks a process that opens it for reading.
 func pipe(path string) error { return syscall.Mkfifo(path, 0o600) }

@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// compact returns the map as the guest reads it at an error: a line of JSON with the script's name and the sources, each with its text if it is the author's own; then for each line
-// of the bundle "column,source,line,column;…" in base 36. A place that follows from the one before is left out: there both sides move
-// in step. So the guest decodes one line, not all up to it. Of packages, each line has one place.
+// compact returns the map in the form that the guest reads after an error. The first line is JSON: the script's name and the sources, each with its
+// text if it is the author's own. Then each line of the bundle has a line "column,source,line,column;…" in base 36. A place is left out if it follows
+// from the one before, because both sides advance by the same amount. So the guest decodes only one line, not all lines before it. Lines of packages
+// have only one place each.
 func (m *sourceMap) compact(script string) ([]byte, error) {
 	sources := make([][2]*string, len(m.Sources))
 	for i := range m.Sources {
@@ -26,10 +27,10 @@ func (m *sourceMap) compact(script string) ([]byte, error) {
 		Script  string       `json:"script"`
 		Sources [][2]*string `json:"sources"`
 	}{script, sources}
-	if err := encoder.Encode(head); err != nil { // with the end of the line
+	if err := encoder.Encode(head); err != nil { // including the line break
 		return nil, err
 	}
-	var at place // of the sources: counted on from segment to segment
+	var at place // of the sources: they continue from segment to segment
 	for i, line := range strings.Split(m.Mappings, ";") {
 		if i > 0 {
 			out.WriteByte('\n')
@@ -54,7 +55,7 @@ func (m *sourceMap) compact(script string) ([]byte, error) {
 				return nil, errors.New("the source map of the bundle can't be read")
 			}
 			if !first && sources[at.source][1] == nil && at.source == before.source {
-				continue // of packages, the line is enough
+				continue // for packages, the line is enough
 			}
 			if !first && at.source == before.source && at.line == before.line && at.column-before.column == column-beforeColumn {
 				continue
@@ -74,10 +75,11 @@ func (m *sourceMap) compact(script string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// A place is one in a source; all count from 0.
+// A place is a position in a source; all numbers begin with 0.
 type place struct{ source, line, column int }
 
-// decodeVLQ decodes the numbers of a segment: base 64, six bits a digit, the highest says that more follow, the lowest of the first is the sign.
+// decodeVLQ decodes the numbers of a segment: base 64, six bits a digit. The highest bit says that more digits follow, and the lowest bit of the
+// first digit is the sign.
 func decodeVLQ(segment string) ([]int, error) {
 	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	var out []int

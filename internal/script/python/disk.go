@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// maxFile is how large a file may be, maxTotal all that a script needs: an engine takes 16 MiB.
+	// maxFile is the largest size of a file, and maxTotal of everything that a script needs: an engine accepts 16 MiB.
 	maxFile  = 16 << 20
 	maxTotal = 32 << 20
-	// maxFiles is how many files and folders may be looked at, and maxDepth how deep folders may lie in each other.
+	// maxFiles is how many files and folders may be looked at, and maxDepth how deeply folders may be nested.
 	maxFiles = 20_000
 	maxDepth = 64
 )
@@ -33,10 +33,10 @@ type disk struct {
 	total int64
 
 	script  string // the path of the script
-	content []byte // of the script, in place of what lies there; if nil, what lies there
+	content []byte // of the script, in place of the file on disk; nil: read the file
 }
 
-// openDisk returns the disk below a root, or the whole one if that is empty.
+// openDisk returns the disk below a root, or the whole disk if root is empty.
 func openDisk(ctx context.Context, root string) (*disk, error) {
 	d := &disk{ctx: ctx, seen: map[string]bool{}}
 	if root == "" {
@@ -72,7 +72,7 @@ func (d *disk) inside(path string) (string, bool) {
 	return relative, err == nil && filepath.IsLocal(relative)
 }
 
-// look notes that a path is looked at, and ends the work that has become too much, or that nobody waits for any more.
+// look records that a path is looked at. It ends the work if there are too many, or if nobody waits for the result any more.
 func (d *disk) look(path string) error {
 	d.seen[path] = true
 	switch {
@@ -125,7 +125,7 @@ func (d *disk) open(path string) (*os.File, error) {
 	return d.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
-// read returns what is in a regular file.
+// read returns the content of a regular file.
 func (d *disk) read(path string) ([]byte, error) {
 	data, err := d.contentOf(path)
 	if err != nil {
@@ -140,7 +140,7 @@ func (d *disk) read(path string) ([]byte, error) {
 	return data, nil
 }
 
-// contentOf returns what is in a regular file, or the beginning of it if that is too much.
+// contentOf returns the content of a regular file, or the beginning of it if that is too much.
 func (d *disk) contentOf(path string) ([]byte, error) {
 	if d.content != nil && path == d.script {
 		return d.content, d.look(path)
@@ -157,7 +157,7 @@ func (d *disk) contentOf(path string) ([]byte, error) {
 	return data, cause(err)
 }
 
-// list returns the names of what is in a folder, sorted.
+// list returns the sorted names of a folder's entries.
 func (d *disk) list(path string) ([]string, error) {
 	f, err := d.open(path)
 	if err != nil {
@@ -175,7 +175,7 @@ func (d *disk) list(path string) ([]string, error) {
 	return names, nil
 }
 
-// holdsModules reports whether a folder without __init__.py is a package all the same: one with a module in it.
+// holdsModules reports whether a folder without __init__.py is still a package: it contains a module.
 func (d *disk) holdsModules(path string) bool {
 	names, err := d.list(path)
 	return err == nil && slices.ContainsFunc(names, func(name string) bool {
@@ -185,7 +185,7 @@ func (d *disk) holdsModules(path string) bool {
 
 func (d *disk) holdsModulesBelow(path string) bool { return d.isFolder(path) && d.holdsModules(path) }
 
-// cause leaves out where on this machine a file is.
+// cause removes from an error where on this machine a file is.
 func cause(err error) error {
 	if wrapped := (*fs.PathError)(nil); errors.As(err, &wrapped) {
 		return wrapped.Err

@@ -17,10 +17,10 @@ import (
 
 // A distribution is an installed library.
 type distribution struct {
-	site, folder string // where it is, and the name of its .dist-info
+	site, folder string // its folder, and the name of its .dist-info
 }
 
-// active returns the virtual environment in use, which scripts of others have none of.
+// active returns the virtual environment in use. If reading is restricted to a root, there is none.
 func (c *collector) active() string {
 	if c.disk.root != nil {
 		return ""
@@ -52,16 +52,16 @@ func (d *disk) distributions(site string, found map[string]distribution) error {
 	return nil
 }
 
-// A loader collects libraries, each once; what they need for an extra may come later.
+// A loader collects libraries, each of them once. If an extra is requested later, it adds what the extra needs.
 type loader struct {
 	*collector
 
 	installed map[string]distribution
-	done      map[string][]string // the extras that were asked for
+	done      map[string][]string // the extras requested so far
 	pure      map[string]bool
 }
 
-// load collects a library and what it needs. By names the library that needs it, or nothing.
+// load collects a library and what it needs. by names the library that needs it, or is empty.
 func (l *loader) load(r requirement, by string) error {
 	name := normalized(r.name)
 	extras, again := l.done[name]
@@ -92,7 +92,7 @@ func (l *loader) load(r requirement, by string) error {
 	for _, needed := range requirementsIn(header) {
 		next, err := parseRequirement(needed)
 		if err != nil || !next.applies(r.extras) || normalized(next.name) == ourselves {
-			continue // pip has refused what is broken
+			continue // pip has already refused broken ones
 		}
 		if err := l.load(next, r.name); err != nil {
 			return err
@@ -101,7 +101,7 @@ func (l *loader) load(r requirement, by string) error {
 	return nil
 }
 
-// files collects the files of a library by its RECORD.
+// files collects the files that the library's RECORD lists.
 func (l *loader) files(name string, dist distribution) error {
 	record, err := l.disk.read(filepath.Join(dist.site, dist.folder, "RECORD"))
 	if err != nil {
@@ -153,8 +153,8 @@ func (l *loader) file(name string, dist distribution, file string) error {
 	return nil
 }
 
-// offer notes the names by which libraries are imported, so that imported ones come with the script. One that is not installed is not
-// offered: an import of it fails where the script runs, unless the script does without.
+// offer records the names by which libraries can be imported, so that libraries that are imported come with the script. A library that is not
+// installed is not offered: importing it fails when the script runs, unless the script can do without it.
 func (l *loader) offer(dependencies []string) {
 	for _, dependency := range dependencies {
 		r, err := parseRequirement(dependency)
@@ -169,7 +169,7 @@ func (l *loader) offer(dependencies []string) {
 		for line := range strings.Lines(string(record)) {
 			file, _, _ := strings.Cut(line, ",")
 			top, _, _ := strings.Cut(filepath.ToSlash(file), "/")
-			if name, _, _ := strings.Cut(top, "."); isIdentifier(name) { // of a package, a module, or one that is compiled
+			if name, _, _ := strings.Cut(top, "."); isIdentifier(name) { // of a package, a module, or a compiled module
 				l.offered[name] = func() error { return l.load(r, "") }
 			}
 		}
@@ -185,7 +185,7 @@ func headerOf(metadata []byte) []byte {
 	return metadata
 }
 
-// requirementsIn returns what a METADATA says that the library needs.
+// requirementsIn returns what the library needs, according to its METADATA.
 func requirementsIn(header []byte) []string {
 	var out []string
 	lines := bufio.NewScanner(bytes.NewReader(header))

@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// An imported is a module that a file imports: the first part of its name, and where that stands, counted from 1.
+// An imported is an import in a file: the first part of the module's name, and its position, counted from 1.
 type imported struct {
 	name         string
 	line, column int
 }
 
-// statement finds imports in a source whose texts and comments are blank. They may stand behind a colon or a semicolon. Classes of Unicode take
-// long to compile, so that is not done at each start of the program.
+// statement finds imports in a source whose strings and comments are blank. An import may follow a colon or a semicolon. Compiling classes of Unicode
+// takes long, so it is not done at each start of the program.
 var (
 	statement  = once(`(?:^|[\n;:])[ \t\f]*(?:from[ \t\v]+([\pL_][\pL\pN_]*)[.\pL\pN_]*[ \t\v]+import\b|import[ \t\v]+([^\n;]+))`)
 	moduleName = once(`(?:^|,)[ \t\v]*([\pL_][\pL\pN_]*)`)
@@ -25,8 +25,8 @@ func once(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }
 
-// importsOf returns what a source imports by absolute names, in their order. A source that Python would not read gets the imports that can be
-// made out: what is wrong with it, the interpreter says better.
+// importsOf returns what a source imports by absolute names, in order. For a source that Python would refuse, it returns the imports that it
+// recognizes: the interpreter's own error message is better.
 func importsOf(source []byte) []imported {
 	code := blanked(source)
 	var out []imported
@@ -51,8 +51,8 @@ func importsOf(source []byte) []imported {
 	return out
 }
 
-// blanked returns a source of the same length without its texts and comments. Lines that go on at the next are one: their breaks are
-// blank, too, but as vertical tabs, so that they still count.
+// blanked returns a source of the same length with blanks in place of its strings and comments. Lines that are continued count as one: their line
+// breaks become vertical tabs, so that they can still be counted.
 func blanked(source []byte) []byte {
 	out := bytes.ReplaceAll(source, []byte("\r"), []byte(" "))
 	for i := 0; i < len(out); {
@@ -76,7 +76,7 @@ func blanked(source []byte) []byte {
 	return out
 }
 
-// blankText blanks the text that begins at i, and returns the place behind it.
+// blankText blanks the string that begins at i, and returns the place after it.
 func blankText(out []byte, i int) int {
 	mark := bytes.Clone(out[i : i+1])
 	if i+2 < len(out) && out[i+1] == out[i] && out[i+2] == out[i] {
@@ -85,7 +85,7 @@ func blankText(out []byte, i int) int {
 	j := i + len(mark)
 	for j < len(out) && !bytes.HasPrefix(out[j:], mark) {
 		if len(mark) == 1 && out[j] == '\n' {
-			break // the text has no end: what is behind it is code
+			break // the string has no end: what follows is code
 		}
 		if out[j] == '\\' {
 			j++
@@ -104,7 +104,7 @@ func blankText(out []byte, i int) int {
 	return end
 }
 
-// isIdentifier reports whether a module can have a name.
+// isIdentifier reports whether a module can have that name.
 func isIdentifier(name string) bool { return identifier().MatchString(name) }
 
 var identifier = once(`^[\pL_][\pL\pN_]*$`)

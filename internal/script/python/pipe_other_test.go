@@ -4,5 +4,5 @@ package python_test
 
 import "testing"
 
-// makePipe makes nothing: there are no pipes in folders.
+// makePipe makes nothing: this system has no pipes in folders.
 func makePipe(*testing.T, string) {}

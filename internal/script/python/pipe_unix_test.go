@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// makePipe makes what blocks a process that opens it to read.
+// makePipe makes a named pipe, which blocks a process that opens it for reading.
 func makePipe(t *testing.T, path string) {
 	t.Helper()
 	if err := syscall.Mkfifo(path, 0o600); err != nil {

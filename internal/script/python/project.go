@@ -15,18 +15,18 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// A project is what a pyproject.toml says to toolsrv.
+// A project is the part of a pyproject.toml that toolsrv reads.
 type project struct {
 	folder string
-	// Dependencies are the libraries that the script needs, as pip reads them: all are put into its tool.
+	// Dependencies are the libraries that the script needs, in pip's form: all are put into its tool.
 	Dependencies []string
-	// Offered are the libraries of the whole project, if it has none for its tools: the ones that the script imports are put in.
+	// Offered are the libraries of the whole project, if it lists none for its tools. Those that the script imports are put into its tool.
 	Offered []string
 	// Pure names libraries whose compiled parts are left out, because they work without.
 	Pure []string
 }
 
-// projectOf returns the project of the nearest folder above a script that has a pyproject.toml, or one that says nothing.
+// projectOf returns the project of the nearest folder above a script that has a pyproject.toml, or an empty one.
 func (d *disk) projectOf(folder string) (project, error) {
 	for {
 		path := filepath.Join(folder, "pyproject.toml")
@@ -47,7 +47,7 @@ func (d *disk) projectOf(folder string) (project, error) {
 	}
 }
 
-// parseProject reads what a pyproject.toml says to toolsrv, and ignores the rest.
+// parseProject reads the part of a pyproject.toml that is for toolsrv, and ignores the rest.
 func parseProject(content []byte) (project, error) {
 	var file struct {
 		Project any `toml:"project"`
@@ -87,18 +87,18 @@ func parseProject(content []byte) (project, error) {
 	}
 	if _, chosen := own["dependencies"]; !chosen {
 		general, _ := tableOf(file.Project)
-		p.Offered, _ = textsOf(general["dependencies"]) // what is wrong with it, pip says
+		p.Offered, _ = textsOf(general["dependencies"]) // pip says what is wrong with it
 	}
 	return p, nil
 }
 
-// tableOf returns a value of TOML that is a table, or not there.
+// tableOf returns a value of TOML that is a table or missing.
 func tableOf(value any) (table map[string]any, ok bool) {
 	table, ok = value.(map[string]any)
 	return table, ok || value == nil
 }
 
-// textsOf returns a value of TOML that is a list of texts.
+// textsOf returns a value of TOML that is a list of strings.
 func textsOf(value any) (texts []string, ok bool) {
 	list, ok := value.([]any)
 	for _, item := range list {
@@ -108,8 +108,8 @@ func textsOf(value any) (texts []string, ok bool) {
 	return texts, ok
 }
 
-// libraries collects the libraries that the script's project names, and what these need. Those that it offers come when the script
-// imports them.
+// libraries collects the libraries that the script's project names, and what these need. Libraries that the project only offers are added when the
+// script imports them.
 func (c *collector) libraries(folder string) error {
 	p, err := c.disk.projectOf(folder)
 	if err != nil || len(p.Dependencies) == 0 && len(p.Offered) == 0 {

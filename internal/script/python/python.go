@@ -1,8 +1,8 @@
-// Package python collects the files of a script in Python: the modules and packages that it imports, and the libraries that its project names.
-// It runs nothing of what it reads.
+// Package python collects the files of a script in Python: the modules and packages that it imports, and the libraries that its project names. It
+// does not run what it reads.
 //
-// A bundle has the script first, under its own name. The others have the paths by which they are imported: name.py, or name/__init__.py and all
-// else that is in a package's folder, data too. A library brings the METADATA of its distribution as well.
+// A bundle has the script first, under its own name. The other files have the paths by which they are imported: name.py, or name/__init__.py and
+// everything else in a package's folder, including data. A library comes with the METADATA of its distribution.
 package python
 
 import (
@@ -16,20 +16,20 @@ import (
 	"github.com/toolsrv/toolsrv/internal/script/engine"
 )
 
-// Options say where a script's modules are looked for, beside the script's own folder.
+// Options say where a script's modules are looked for, besides the script's own folder.
 type Options struct {
-	// Root confines what is read to this folder and what is below it: nothing else is looked at, and links that lead out of it lead
-	// nowhere. Empty, the script may import what its author can read, such as libraries of a virtual environment that is in use.
+	// Root restricts reading to this folder and everything below it: nothing else is looked at, and links that lead out of it lead nowhere. If empty,
+	// the script may import what its author can read, such as libraries of the virtual environment in use.
 	Root string
-	// With are folders of more packages. One with an __init__.py is a package itself, any other holds modules and packages.
+	// With are folders with more packages. A folder with an __init__.py is itself a package; any other contains modules and packages.
 	With []string
-	// Content is what the script's own file has, in place of what lies there, if anything does. If nil, the file is read.
+	// Content is the content of the script's own file, in place of the file on disk, which need not exist. If nil, the file is read.
 	Content []byte
 }
 
-// Collect returns the files of a script's bundle, and the paths on disk of all that was read or looked for, which say when it must be
-// collected again. These come with an error, too. The error is for the script's author; where a line of the script is to blame, it says which and shows
-// it. Files' names in it are relative to the script's folder.
+// Collect returns the files of a script's bundle, and the paths on disk that were read or looked for: if one of these changes, the script must be
+// collected again. The paths are also returned with an error. The error is for the script's author; if a line of the script is to blame, the error
+// says which, and shows it. Files' names in it are relative to the script's folder.
 //
 // Collect returns early when ctx ends.
 func Collect(ctx context.Context, script string, o Options) (files []engine.File, inputs []string, err error) {
@@ -48,7 +48,7 @@ func Collect(ctx context.Context, script string, o Options) (files []engine.File
 	return c.files, disk.inputs(), err
 }
 
-// ourselves is the package that the engine has: a copy of it in a virtual environment is for tests.
+// ourselves is the package that the engine already has: a copy in a virtual environment is for tests.
 const ourselves = "toolsrv"
 
 // A collector collects the files of one script.
@@ -58,8 +58,8 @@ type collector struct {
 	folders []string // where modules are looked for, in this order
 	files   []engine.File
 	taken   map[string]bool // names in files
-	known   map[string]bool // modules that were looked for
-	// offered load the libraries that are added when something imports them, by the imported names.
+	known   map[string]bool // modules that were already looked for
+	// offered has, by imported name, functions that load the libraries that are added when something imports them.
 	offered map[string]func() error
 }
 
@@ -82,7 +82,7 @@ func (c *collector) collect(path string, with []string) error {
 	return c.imports(c.script, source)
 }
 
-// with takes a folder of packages: one that is a package whole, of any other what is imported.
+// with adds a folder of packages. If the folder is itself a package, it is added whole; otherwise only what is imported is added.
 func (c *collector) with(folder string) error {
 	folder, err := filepath.Abs(folder)
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *collector) with(folder string) error {
 	return nil
 }
 
-// add adds a file, unless there is one of its name: what was found first is what Python would find first.
+// add adds a file, unless there already is one with its name: Python, too, would use the first one found.
 func (c *collector) add(name string, data []byte) bool {
 	if c.taken[name] {
 		return false
@@ -130,7 +130,7 @@ func (c *collector) imports(name string, source []byte) error {
 	return nil
 }
 
-// find collects the module or package of a name, or the library that provides it. Where there is none, it may be the engine's.
+// find collects the module or package with a name, or the library that provides it. If there is none, the engine may have it.
 func (c *collector) find(name string) error {
 	for _, folder := range c.folders {
 		if found, err := c.module(folder, name); found || err != nil {
@@ -143,7 +143,7 @@ func (c *collector) find(name string) error {
 	return nil
 }
 
-// module collects the module or package of a name in a folder, if it exists.
+// module collects the module or package with a name in a folder, if it exists.
 func (c *collector) module(folder, name string) (found bool, err error) {
 	path := filepath.Join(folder, name)
 	if c.disk.isFile(filepath.Join(path, "__init__.py")) {
@@ -172,7 +172,7 @@ func (c *collector) module(folder, name string) (found bool, err error) {
 	return true, c.folder(path, name)
 }
 
-// folder collects a package: all that is in its folder, but what Python makes itself.
+// folder collects a package: everything in its folder, except what Python itself makes.
 func (c *collector) folder(path, name string) error {
 	entries, err := c.disk.list(path)
 	if err != nil {
@@ -203,13 +203,13 @@ func (c *collector) folder(path, name string) error {
 	return nil
 }
 
-// isCompiled reports whether a file is code for a processor.
+// isCompiled reports whether a file is machine code.
 func isCompiled(name string) bool {
 	ending := filepath.Ext("x." + name)
 	return ending == ".so" || ending == ".pyd" || ending == ".dylib" || ending == ".dll"
 }
 
-// isLeftOut reports whether nothing that runs has a use for a file.
+// isLeftOut reports whether a file is of no use at run time.
 func isLeftOut(name string) bool {
 	switch filepath.Ext(name) {
 	case ".pyc", ".pyo", ".pyi", ".pyx", ".pxd", ".c", ".h", ".cpp":
@@ -218,7 +218,7 @@ func isLeftOut(name string) bool {
 	return name == "py.typed"
 }
 
-// A compiledError is a package with code for a processor.
+// A compiledError is an error about a package with machine code.
 type compiledError struct{ name, file string }
 
 func (e *compiledError) Error() string {
@@ -233,7 +233,7 @@ func remedy(err error) string {
 	return ""
 }
 
-// placed returns an error with the place of the import that led to it, unless it has one.
+// placed returns an error with the position of the import that led to it, unless it already has one.
 func placed(err error, name string, source []byte, i imported) error {
 	if wrapped := (*placedError)(nil); errors.As(err, &wrapped) {
 		return err
@@ -249,7 +249,7 @@ func placed(err error, name string, source []byte, i imported) error {
 	return &placedError{said, err}
 }
 
-// A placedError is an error with the place that it comes from.
+// A placedError is an error with the position that it comes from.
 type placedError struct {
 	said string
 	err  error

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/script/python"
 )
 
-// write makes the files of a test in a new folder. A name that ends in "@" is the name of a link to what stands in it.
+// write makes the files of a test in a new folder. A name that ends in "@" is a link, and the content is its target.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -34,7 +34,7 @@ func write(t *testing.T, files map[string]string) string {
 	return folder
 }
 
-// collect returns the names of what is collected for hello.py.
+// collect returns the names of the files that are collected for hello.py.
 func collect(t *testing.T, folder string, o python.Options) ([]string, error) {
 	t.Helper()
 	files, _, err := python.Collect(t.Context(), filepath.Join(folder, "hello.py"), o)
@@ -133,7 +133,7 @@ func library(name, needs string, files ...string) map[string]string {
 	return out
 }
 
-// project returns a script with dependencies, and its environment.
+// project returns a script with dependencies, and its virtual environment.
 func project(toml string, libraries ...map[string]string) map[string]string {
 	out := map[string]string{"hello.py": "import Foo", "pyproject.toml": "[project]\nname = 'x'\n[tool.toolsrv]\n" + toml}
 	for _, files := range libraries {
@@ -144,7 +144,7 @@ func project(toml string, libraries ...map[string]string) map[string]string {
 	return out
 }
 
-// general returns a script in a project whose dependencies are not for toolsrv alone, and its environment.
+// general returns a script in a project whose dependencies are not only for toolsrv, and its virtual environment.
 func general(dependencies string, libraries ...map[string]string) map[string]string {
 	out := project("", libraries...)
 	out["hello.py"], out["pyproject.toml"] = "import foo", "[project]\nname = 'x'\ndependencies = "+dependencies
@@ -211,10 +211,10 @@ func TestDependencies(t *testing.T) {
 				}
 			}
 			if strings.HasPrefix(test.name, "of the project, as") && slices.Contains(got, "more.py") {
-				t.Errorf("got %q, with a library that nothing imports", got)
+				t.Errorf("got %q, including a library that nothing imports", got)
 			}
 			if slices.Contains(got, "foo/__pycache__/x.pyc") {
-				t.Errorf("got %q, with what Python makes itself", got)
+				t.Errorf("got %q, including what Python makes itself", got)
 			}
 		})
 	}
@@ -230,7 +230,7 @@ func TestCompiledBeside(t *testing.T) {
 	}
 }
 
-// TestConfined tries to read what is outside of the root.
+// TestConfined tries to read files outside the root.
 func TestConfined(t *testing.T) {
 	t.Parallel()
 	secret := write(t, map[string]string{"secret.py": "x = 1", "shapes/__init__.py": "", "pyproject.toml": "[tool.toolsrv]\ndependencies = ['foo']", "hello.py": ""})
@@ -259,7 +259,7 @@ func TestConfined(t *testing.T) {
 	}
 }
 
-// TestHostile has what is not a file, and too much of everything.
+// TestHostile has a pipe, an endless folder, and too much of everything.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	folder := write(t, map[string]string{"hello.py": "import pipe, loop", "loop/__init__.py": "", "loop/more@": "../loop"})
@@ -281,7 +281,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestInputs wants all that a second build depends on, and what may come to be imported.
+// TestInputs checks that the inputs contain everything that a second build depends on, including files that could be imported later.
 func TestInputs(t *testing.T) {
 	t.Parallel()
 	folder := write(t, map[string]string{"hello.py": "import a, later", "a.py": ""})

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// A requirement is a library that is needed, as PEP 508 writes it. Its version is pip's business.
+// A requirement is a library that is needed, in the form of PEP 508. pip takes care of its version.
 type requirement struct {
 	name   string
 	extras []string
-	marker []string // the words behind the semicolon
+	marker []string // the words after the semicolon
 }
 
 var (
@@ -33,7 +33,7 @@ func parseRequirement(text string) (requirement, error) {
 			r.extras = append(r.extras, normalized(extra))
 		}
 	}
-	// The address of a library may hold semicolons, which no space goes before.
+	// The address of a library may contain semicolons that have no space before them.
 	split := ";"
 	if strings.Contains(text, "@") {
 		split = " ;"
@@ -50,7 +50,7 @@ func parseRequirement(text string) (requirement, error) {
 	return r, nil
 }
 
-// engineSays returns a variable of markers as the engine has it, and whether there is one.
+// engineSays returns the engine's value of a variable in markers, and whether there is one.
 func engineSays(name string) (value string, ok bool) {
 	switch name {
 	case "python_version":
@@ -80,7 +80,7 @@ func (r requirement) applies(extras []string) bool {
 	}
 	m := marker{words: r.marker, extras: extras}
 	holds := m.either()
-	return holds || m.broken // what is not understood is tried
+	return holds || m.broken // a marker that is not understood is taken to hold
 }
 
 // A marker is a condition that is being read.
@@ -156,7 +156,7 @@ func (m *marker) comparison() bool {
 	return m.compare(m.value(left), operator, m.value(right))
 }
 
-// value returns what a word of a marker stands for.
+// value returns the value of a word in a marker.
 func (m *marker) value(word string) string {
 	if strings.HasPrefix(word, `"`) || strings.HasPrefix(word, `'`) {
 		return word[1 : len(word)-1]
@@ -200,7 +200,7 @@ func (m *marker) compare(left, operator, right string) bool {
 	return false
 }
 
-// version returns the numbers of a version, and whether the text is one.
+// version returns the numbers of a version, and whether text is a version.
 func version(text string) ([]int, bool) {
 	var out []int
 	for part := range strings.SplitSeq(text, ".") {

@@ -10,8 +10,8 @@ func TestRequirement(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		text, name string
-		extras     string // that it asks for
-		used       string // that the library is used with
+		extras     string // that the requirement names
+		used       string // with which the library is used
 		want       bool
 	}{
 		{"foo", "foo", "", "", true},
@@ -34,7 +34,7 @@ func TestRequirement(t *testing.T) {
 		{`foo; extra == "Fast_er"`, "foo", "", "fast-er", true},
 		{`foo; extra == "faster"`, "foo", "", "", false},
 		{`foo; "faster" == extra and python_version > "3"`, "foo", "", "faster", true},
-		{`foo; unknown == "x"`, "foo", "", "", true}, // what is not understood is tried
+		{`foo; unknown == "x"`, "foo", "", "", true}, // a marker that is not understood is taken to hold
 		{`foo; python_version`, "foo", "", "", true},
 		{`foo; (python_version > "9"`, "foo", "", "", true},
 	} {
@@ -57,7 +57,7 @@ func TestRequirement(t *testing.T) {
 	}
 }
 
-// TestEngineSays holds conditions to the Python that the engine is built of.
+// TestEngineSays compares the values for conditions with the Python from which the engine is built.
 func TestEngineSays(t *testing.T) {
 	t.Parallel()
 	sources, err := os.ReadFile("../../../sdk/python/engine/sources.txt")
@@ -69,7 +69,7 @@ func TestEngineSays(t *testing.T) {
 		t.Errorf("python_version is %s, and python_full_version %s", minor, full)
 	}
 	if !strings.Contains(string(sources), "_"+full+".orig") {
-		t.Errorf("conditions are judged by Python %s, which sdk/python/engine/sources.txt does not name: change engineSays", full)
+		t.Errorf("conditions are evaluated for Python %s, which sdk/python/engine/sources.txt does not name: change engineSays", full)
 	}
 }
 

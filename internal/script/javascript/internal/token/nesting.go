@@ -1,12 +1,12 @@
 package token
 
-// Nesting returns how deep a parser has to recurse for a source: how deep brackets are nested, and the largest number of open tokens at
-// any place. Tokens in closed brackets, finished statements and finished list elements are not open. A file of any size that people or
-// their tools write has a small chain; "!!!!…" and "if (a) if (b) …" have a long one.
+// Nesting returns how deep a parser has to recurse for a source: how deeply brackets are nested, and the largest number of open tokens at any place.
+// Tokens in closed brackets, finished statements and finished list elements are not open. Files that people or their tools write have a short chain,
+// whatever their size; "!!!!…" and "if (a) if (b) …" have a long one.
 func Nesting(source string) (brackets, chain int) {
 	l := newLexer(source)
-	open := []int{0}   // tokens so far of what is open, outermost first
-	angles := []int{0} // of these, < without their >, which may be brackets of types
+	open := []int{0}   // open tokens so far, for each open bracket, outermost first
+	angles := []int{0} // for each, how many < have no > yet: they may be brackets of types
 	total := 0
 	ended := false // whether the last token may have ended a statement
 	for {
@@ -45,10 +45,10 @@ func Nesting(source string) (brackets, chain int) {
 	}
 }
 
-// Parted reports whether a statement ends between two tokens, because a line does.
+// Parted reports whether a statement ends between two tokens because a line ends there.
 func Parted(before, t Token) bool { return t.Lines && ends(before, false) && begins(t) }
 
-// continues reports whether a token goes on with the statement that a ; or a } may have ended.
+// continues reports whether a token continues a statement after a ; or a } that may have ended it.
 func continues(t Token) bool {
 	switch t.Kind {
 	case Word:
@@ -63,7 +63,7 @@ func continues(t Token) bool {
 	return t.Kind == Template
 }
 
-// ends reports whether a statement may end with a token, where the next begins a line.
+// ends reports whether a statement may end with a token, if the next token begins a line.
 func ends(t Token, condition bool) bool {
 	switch t.Kind {
 	case Word:

@@ -1,5 +1,5 @@
-// Package token splits JavaScript and TypeScript into tokens, and says how deep a source is nested. It takes any bytes, in time that grows
-// with them.
+// Package token splits JavaScript and TypeScript into tokens, and says how deeply a source is nested. It accepts any bytes, and its time is
+// proportional to their number.
 package token
 
 import (
@@ -16,7 +16,7 @@ const (
 	Word
 	Number   // without the sign of an exponent
 	Text     // a string between quotes
-	Template // one without a ${ in it, or a part of one with it
+	Template // a template without a ${ in it, or a part of one with it
 	Pattern  // a regular expression
 	Mark     // punctuation: one character, or => or ...
 )
@@ -26,7 +26,7 @@ type Token struct {
 	Kind  Kind
 	Text  string // as written
 	At    int    // byte in the source
-	Depth int    // how many brackets are open before it, or for a closing one, besides its own
+	Depth int    // how many brackets are open around it; for a closing one, not counting its own
 	Lines bool   // whether a line ended before it
 	Doc   string // the last comment before it that begins with /**
 }
@@ -39,22 +39,21 @@ func (t Token) Is(what string) bool {
 // newlines are the characters that end a line.
 const newlines = "\n\r\u2028\u2029"
 
-// A lexer splits JavaScript or TypeScript into tokens. It takes any bytes: what is not valid becomes punctuation, and is esbuild's to
-// refuse.
+// A lexer splits JavaScript or TypeScript into tokens. It accepts any bytes: what is not valid becomes punctuation, and esbuild will refuse it.
 type lexer struct {
 	src    string
 	at     int
 	open   []bracket
 	last   Token
 	second Token // the one before the last
-	// unclosed says for a quote or a slash up to where none is closed, so that no part of a line is searched twice.
+	// unclosed maps a quote or a slash to the place up to which it is known not to be closed, so that no part of a line is searched twice.
 	unclosed map[byte]int
-	// condition says whether the last bracket that was closed belonged to a condition.
+	// condition says whether the bracket that was closed last belonged to a condition.
 	condition bool
 }
 
-// A bracket is one that is open: ( [ { or $ for a template's. Conditions are what if, while, for and with have in parentheses, after which
-// a slash begins a regular expression.
+// A bracket is an open bracket: ( [ { or $ for a template's. Conditions are the parentheses of if, while, for and with, after which a slash begins a
+// regular expression.
 type bracket struct {
 	char      byte
 	condition bool
@@ -114,7 +113,7 @@ func (l *lexer) next() Token {
 	return t
 }
 
-// space goes over white space and comments, and notes what the next token has of them.
+// space skips white space and comments, and records in the next token what it has skipped.
 func (l *lexer) space(next *Token) {
 	for l.at < len(l.src) {
 		rest := l.src[l.at:]
@@ -148,7 +147,7 @@ func (l *lexer) space(next *Token) {
 	}
 }
 
-// closed goes behind the text or the regular expression that begins here, if it ends on its line.
+// closed skips the string or the regular expression that begins here, if it ends on its line.
 func (l *lexer) closed(delimiter byte) bool {
 	if l.at < l.unclosed[delimiter] {
 		return false
@@ -204,7 +203,7 @@ func (l *lexer) beginsPattern() bool {
 	return !l.last.Is("]") && !l.last.Is("}") && (!l.last.Is(")") || l.condition)
 }
 
-// mark reads punctuation, and counts brackets.
+// mark reads punctuation, and keeps track of brackets.
 func (l *lexer) mark() Kind {
 	c := l.src[l.at]
 	if strings.HasPrefix(l.src[l.at:], "=>") || strings.HasPrefix(l.src[l.at:], "...") {
@@ -235,7 +234,7 @@ func (l *lexer) mark() Kind {
 	return Mark
 }
 
-// wordAt returns how many bytes of a word, or of what goes on with one, a source begins with.
+// wordAt returns how many bytes at the beginning of source belong to a word, or may continue one.
 func wordAt(s string) int {
 	n := strings.IndexFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !(r >= '0' && r <= '9') && r != '_' && r != '$' })
 	if n < 0 {

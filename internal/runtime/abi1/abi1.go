@@ -11,13 +11,13 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/wasi"
 )
 
-// Module is the name of the import module by which a tool talks to the host.
+// Module is the name of the import module through which a tool talks to the host.
 const Module = "toolsrv_v1"
 
 // Modules returns the import modules of ABI 1. They grant nothing.
 func Modules() []string { return []string{Module, wasi.Module} }
 
-// Sets returns the functions of these modules.
+// Sets returns the sets of functions of these modules.
 func Sets() []*hostcall.Set { return []*hostcall.Set{set(), wasi.Set()} }
 
 // set returns the functions of Module. The comment above each is its entry in docs/generated/functions.md, and begins with its parameters;
@@ -44,8 +44,9 @@ func set() *hostcall.Set {
 		// 400 where it is left out; `data` is any JSON. Other or repeated members are an error.
 		{Name: "fail", Params: "ii", Do: fail},
 		// (level, ptr, len)
-		// Writes one line to the host's log. The level is 0 debug, 1 info, 2 warn or 3 error; any other counts as the nearest. A line has at most
-		// 4 KiB, and a call 100 lines by default; the rest is dropped. Bytes that are not UTF-8 are replaced, here and in messages of progress.
+		// Writes one line to the host's log. The level is 0 debug, 1 info, 2 warn or 3 error; any other is taken for the nearest of these. A line
+		// has at most 4 KiB, and a call 100 lines by default; the rest is dropped. Bytes that are not UTF-8 are replaced, here and in messages of
+		// progress.
 		{Name: "log", Params: "iii", Do: logLine},
 		// ()
 		// Returns how many milliseconds the call has left, by the tool's limit and the caller's; 0 when there are none, -1 while the module starts.
@@ -76,7 +77,7 @@ func fail(c *hostcall.Call, stack []uint64) {
 	c.Fail(c.View(stack[0], stack[1]))
 }
 
-// logLine logs at the next level where the guest's is none of the four: a log line is not a reason to break a call.
+// logLine takes an unknown level for the nearest one: a log line is no reason to end a call.
 func logLine(c *hostcall.Call, stack []uint64) {
 	levels := [...]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
 	level := min(max(int32(uint32(stack[0])), 0), int32(len(levels)-1))
@@ -85,8 +86,7 @@ func logLine(c *hostcall.Call, stack []uint64) {
 	}
 }
 
-// deadline tells how many milliseconds the call has left; 0 when there are none. A start is not told, so that it is the same
-// for all calls.
+// deadline returns how many milliseconds the call has left; 0 when none are left. A start gets -1, so that it is the same for all calls.
 func deadline(c *hostcall.Call, stack []uint64) {
 	left := int64(-1)
 	if c.Serving() {
@@ -95,10 +95,10 @@ func deadline(c *hostcall.Call, stack []uint64) {
 	stack[0] = uint64(left)
 }
 
-// progressCost is the cost of a report that is kept for later: it reads the time and copies the message.
+// progressCost is the cost of a report that is kept for later, for which the host reads the time and copies the message.
 const progressCost = 300
 
-// progress reports how far the call is. Senseless numbers are not a reason to break a call.
+// progress reports how far the call is. Senseless numbers are no reason to end a call.
 func progress(c *hostcall.Call, stack []uint64) {
 	done, total := math.Float64frombits(stack[0]), math.Float64frombits(stack[1])
 	if c.Progress(done, total, c.View(stack[2], stack[3])) {

@@ -1,5 +1,4 @@
-// Package account counts what all tools together take of the process's scarce resources, so that not only each of them has a
-// limit but also their sum.
+// Package account counts how much of the process's scarce resources all tools use together. So not only each tool has a limit, but also their sum.
 package account
 
 import (
@@ -15,58 +14,58 @@ import (
 type Kind int
 
 const (
-	// Memory is in bytes: running calls with what they may touch, idle instances and snapshots with what they keep, and compiling.
+	// Memory is in bytes. It counts the memory that running calls may use, what idle instances and snapshots keep, and compiling.
 	Memory Kind = iota
-	// Mappings are of the process's address space; the system bounds their number.
+	// Mappings are parts of the process's address space; the system limits their number.
 	Mappings
-	// Addresses are bytes of the process's address space that memories of guests reserve.
+	// Addresses are the bytes of address space that guests' memories reserve.
 	Addresses
 	// Code is compiled code, in bytes.
 	Code
 	// Descriptors are of files that guests have open.
 	Descriptors
-	// Manifests is the memory of what is kept of manifests, in bytes: schemas as checks need them, and documents.
+	// Manifests is the memory that is kept for manifests, in bytes: compiled schemas, and documents.
 	Manifests
-	// Sources are the modules of tools as they were written, in bytes, and what scripts have besides their interpreter.
+	// Sources are the bytes of tools' modules as they were written, and what scripts have in addition to their interpreter.
 	Sources
 
 	kinds
 )
 
-// One part in reserve of each limit is only for tools without running calls, so that a tool that takes all it can get leaves
-// room for the others.
+// One part in reserve of each limit is only for tools without running calls. So a tool that takes all it can get leaves room for others.
 const reserve = 8
 
-// A Key opens the reserve to one at a time of those who share it: a tool's calls. Who waits does not have it, since then one that waits
-// would keep out another whose turn it is. It is safe for concurrent use.
+// A Key opens the reserve to a tool's calls, one at a time. A call that waits must not hold the key, since it would keep out another call whose turn
+// it is. A Key is safe for concurrent use.
 type Key struct{ taken atomic.Bool }
 
-// Take takes the key if nobody has it. A nil Key is never there.
+// Take takes the key, and reports false if another call has it. A nil Key can't be taken.
 func (k *Key) Take() bool { return k != nil && !k.taken.Load() && k.taken.CompareAndSwap(false, true) }
 
 // Return gives the key back.
 func (k *Key) Return() { k.taken.Store(false) }
 
-// An Account bounds what is taken of each kind. It is safe for concurrent use.
+// An Account limits how much of each kind is taken. It is safe for concurrent use.
 type Account struct {
 	lines [kinds]line
 
 	waiters atomic.Int32 // calls of Wait; a caller that gives something back serves them
 	wanting atomic.Int32 // those that have waited for longer than Moment
 	mu      sync.Mutex
-	waiting list.List // of *waiter: those ahead, then the others, each in the order in which they came
+	waiting list.List // of *waiter: first those with Ahead, then the others, each group in order of arrival
 }
 
-// Moment is how long a wait takes before it looks around: many calls are over by then, and what is idle is worth keeping for so long.
+// Moment is how long a waiter waits before it has idle resources freed: many calls end within that time, and idle resources are worth
+// keeping for so long.
 const Moment = 10 * time.Millisecond
 
-// patience is how long it then takes before it looks around again. Each further time is twice as long.
+// patience is how long a waiter then waits before it tries that again. Each further pause is twice as long.
 const patience = 100 * time.Millisecond
 
-// unlimited is the limit of a kind that has none.
+// unlimited is the limit of a kind without a limit.
 const unlimited = math.MaxInt64
 
-// A line counts what is taken of a kind. Each has a cache line of its own, since every call changes one.
+// A line counts how much of a kind is taken. It fills a cache line, since every call changes one.
 type line struct {
 	limit int64
 	held  atomic.Int64
@@ -76,13 +75,13 @@ type line struct {
 // A Claim is a request for memory or mappings that may have to wait.
 type Claim struct {
 	Kind Kind
-	// N is how much of it.
+	// N is the amount.
 	N int64
-	// First has the meaning that it has in Take.
+	// First is the argument first of Take.
 	First bool
-	// Key makes it First, if it is there when the claim's turn comes. The claimant has it then.
+	// Key sets First if it can be taken when the claim's turn comes. The claimant then has the key.
 	Key *Key
-	// Ahead puts the claim before others: its claimant keeps what it has until it gets more.
+	// Ahead puts the claim before others. It is for a claimant that already holds something while it waits for more.
 	Ahead bool
 }
 
@@ -103,7 +102,8 @@ func New(limits map[Kind]int64) *Account {
 	return a
 }
 
-// Most returns how much of a kind may be taken in all, by a tool that has nothing yet (first) or by others.
+// Most returns how much of a kind may be taken in total: with first, by a tool that has nothing yet; otherwise by one that has something, and may not
+// use the reserve.
 func (a *Account) Most(k Kind, first bool) int64 {
 	most := a.lines[k].limit
 	if !first {
@@ -112,17 +112,17 @@ func (a *Account) Most(k Kind, first bool) int64 {
 	return most
 }
 
-// Held returns how much is taken of a kind.
+// Held returns how much of a kind is taken.
 func (a *Account) Held(k Kind) int64 { return a.lines[k].held.Load() }
 
-// A Use is how much of a kind is taken.
+// A Use says how much of a kind is taken.
 type Use struct {
 	Held    int64
 	Limit   int64 // 0: unlimited
-	Waiting int   // how many wait for more
+	Waiting int   // how many claims wait
 }
 
-// Use returns how much is taken of a kind.
+// Use returns how much of a kind is taken.
 func (a *Account) Use(k Kind) Use {
 	u := Use{Held: a.Held(k), Limit: a.lines[k].limit}
 	if u.Limit == unlimited {
@@ -141,10 +141,10 @@ func (a *Account) Use(k Kind) Use {
 	return u
 }
 
-// Take takes n of a kind if there is room. With first, it may use the reserve: the tool has nothing yet. It takes some 10 ns.
+// Take takes n of a kind if there is room. With first, for a tool that has nothing yet, it may use the reserve. It takes some 10 ns.
 func (a *Account) Take(k Kind, n int64, first bool) bool {
 	l, limit := &a.lines[k], a.Most(k, first)
-	// To add first and look then would be wrong: somebody else might see what is only taken for a moment, and wait for ever.
+	// It would be wrong to add first and check afterwards: another caller might see an amount that is taken only for a moment, and then wait for ever.
 	for {
 		held := l.held.Load()
 		if n > 0 && held+n > limit {
@@ -156,7 +156,7 @@ func (a *Account) Take(k Kind, n int64, first bool) bool {
 	}
 }
 
-// Grant takes what is claimed if there is room, with its key if that is there.
+// Grant takes what is claimed if there is room. It takes the claim's key, if that is free.
 func (a *Account) Grant(c *Claim) bool {
 	with := !c.First && c.Key.Take()
 	switch {
@@ -169,11 +169,10 @@ func (a *Account) Grant(c *Claim) bool {
 	return false
 }
 
-// Add takes n of a kind whether or not there is room. It is for what exists already.
+// Add takes n of a kind whether or not there is room. It is for resources that are in use already.
 func (a *Account) Add(k Kind, n int64) { a.lines[k].held.Add(n) }
 
-// Give gives n of a kind back. Those who wait for it are served in their order, but nobody waits behind one who needs more than there
-// is.
+// Give gives n of a kind back. Waiters are served in their order, but none waits behind one that needs more than there is.
 func (a *Account) Give(k Kind, n int64) {
 	a.lines[k].held.Add(-n)
 	if a.waiters.Load() > 0 {
@@ -181,17 +180,17 @@ func (a *Account) Give(k Kind, n int64) {
 	}
 }
 
-// Wanted reports whether somebody has waited for longer than Moment.
+// Wanted reports whether a claim has waited for longer than Moment.
 func (a *Account) Wanted() bool { return a.wanting.Load() > 0 }
 
-// Wait takes what is claimed as soon as there is room. When ctx is done first, it takes nothing and returns the cause. Where it took the
-// claim's key, too, c.First is true from then on.
+// Wait takes what is claimed as soon as there is room. If ctx is done first, it takes nothing and returns the cause. If it also took the claim's key,
+// c.First is true afterwards.
 //
-// After Moment, and now and then, it calls look, unless that is nil, to give back what is idle. look may stop when granted is closed.
+// After Moment, and again from time to time, it calls look, if that is not nil, to free idle resources. look may stop as soon as granted is closed.
 func (a *Account) Wait(ctx context.Context, c *Claim, look func(granted <-chan struct{})) error {
 	w := &waiter{c, make(chan struct{})}
 	a.mu.Lock()
-	// It is counted before the last attempt, so that whatever is given back after that is passed on.
+	// The waiter is counted before the last attempt, so that whatever is given back afterwards is passed on to it.
 	a.waiters.Add(1)
 	defer a.waiters.Add(-1)
 	if a.Grant(c) {
@@ -223,7 +222,7 @@ func (a *Account) Wait(ctx context.Context, c *Claim, look func(granted <-chan s
 	}
 	a.mu.Lock()
 	select {
-	case <-w.granted: // at the same moment
+	case <-w.granted: // granted at the same moment
 		a.mu.Unlock()
 		return nil
 	default:
@@ -233,7 +232,7 @@ func (a *Account) Wait(ctx context.Context, c *Claim, look func(granted <-chan s
 	return context.Cause(ctx)
 }
 
-// queue gives a waiter its place. a.mu is held.
+// queue adds a waiter at its place. a.mu is held.
 func (a *Account) queue(w *waiter) *list.Element {
 	if w.Ahead {
 		for e := a.waiting.Front(); e != nil; e = e.Next() {

@@ -24,8 +24,8 @@ func TestTake(t *testing.T) {
 	}{
 		{"some", 60, false, true, 60},
 		{"up to the reserve", 10, false, true, 70},
-		{"the reserve, by one that has something", 1, false, false, 70},
-		{"the reserve, by one that has nothing", 10, true, true, 80},
+		{"the reserve, by a tool that has something", 1, false, false, 70},
+		{"the reserve, by a tool that has nothing", 10, true, true, 80},
 		{"more than there is", 1, true, false, 80},
 		{"nothing", 0, false, true, 80},
 	}
@@ -36,14 +36,14 @@ func TestTake(t *testing.T) {
 	}
 	a.Give(account.Memory, 80)
 	if a.Held(account.Memory) != 0 {
-		t.Errorf("%d are held after all was given back", a.Held(account.Memory))
+		t.Errorf("%d are held after everything was given back", a.Held(account.Memory))
 	}
 	if !a.Take(account.Mappings, 1<<40, false) {
 		t.Error("a kind without a limit has one")
 	}
 }
 
-// TestWait makes some who need much and some who need little wait for one who has all.
+// TestWait lets claims for much and for little wait for one that holds everything.
 func TestWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestWait(t *testing.T) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 		if got := a.Use(account.Code); got != (account.Use{}) {
-			t.Errorf("got %+v of a kind that nobody takes", got)
+			t.Errorf("got %+v for a kind that nobody has taken", got)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -86,7 +86,7 @@ func TestWait(t *testing.T) {
 			synctest.Wait()
 			mu.Lock()
 			if len(got) != step.want {
-				t.Errorf("%v have got something, want %d of them", got, step.want)
+				t.Errorf("%v were served, want %d of them", got, step.want)
 			}
 			mu.Unlock()
 		}
@@ -94,12 +94,12 @@ func TestWait(t *testing.T) {
 			t.Errorf("got the order %v, want %v", got, want)
 		}
 		if a.Wanted() {
-			t.Error("somebody is said to wait")
+			t.Error("a waiter is reported")
 		}
 	})
 }
 
-// TestAhead makes those who hold some wait behind those who don't: they are served first, in the order in which they came.
+// TestAhead lets claimants that hold something wait behind others that hold nothing. They are served first, in the order in which they came.
 // Proves: Limits hold, one by one and in sum
 func TestAhead(t *testing.T) {
 	t.Parallel()
@@ -123,7 +123,7 @@ func TestAhead(t *testing.T) {
 		wait("holds", 10, true)
 		wait("begins, too", 10, false)
 		wait("holds, too", 10, true)
-		wait("wants more than there is", 90, true)
+		wait("claims more than there is", 90, true)
 		for range 4 {
 			a.Give(account.Memory, 10)
 			synctest.Wait()
@@ -138,8 +138,8 @@ func TestAhead(t *testing.T) {
 	})
 }
 
-// TestKey has two share a key to the reserve, which others keep taken: the one behind gets its turn when the one before it is done, and not
-// only when nobody uses the reserve any more.
+// TestKey lets two claims share a key to a reserve that others always use up. The second gets its turn when the first is done, not only when nobody
+// uses the reserve any more.
 // Proves: Limits hold, one by one and in sum
 func TestKey(t *testing.T) {
 	t.Parallel()
@@ -169,20 +169,20 @@ func TestKey(t *testing.T) {
 				t.Errorf("got %+v, want %+v as the first", c, want)
 			}
 			if len(got) > 0 {
-				t.Error("two have what only one could be given")
+				t.Error("two claims hold what is enough for only one")
 			}
 		}
 		next(one)
-		next(other) // two would be the second of those who share the key
+		next(other) // two would be the second one with the same key
 		one.Key.Return()
 		next(two)
 		if key.Take() {
-			t.Error("two has the reserve's key, and another can have it")
+			t.Error("two has the reserve's key, but it can be taken again")
 		}
 	})
 }
 
-// TestLook makes a wait find room that nobody gave back by himself.
+// TestLook lets a waiting claim use room that its own look has freed.
 func TestLook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -195,11 +195,11 @@ func TestLook(t *testing.T) {
 			select {
 			case <-granted:
 				if looks < 2 {
-					t.Error("granted more than there is")
+					t.Error("it was granted more than there is")
 				}
 			default:
 				if looks == 2 {
-					t.Error("looks on, although there is room")
+					t.Error("it keeps looking although there is room")
 				}
 			}
 		})
@@ -212,7 +212,7 @@ func TestLook(t *testing.T) {
 	})
 }
 
-// TestSum has many take and give: no limit is passed at any time, and nothing is lost.
+// TestSum has many goroutines take and give. No limit is ever exceeded, and nothing is lost.
 // Proves: Limits hold, one by one and in sum
 func TestSum(t *testing.T) {
 	t.Parallel()

@@ -9,10 +9,10 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// unknown is the memory that is assumed where the system does not tell, in bytes.
+// unknown is the memory in bytes that is assumed if the system does not tell.
 const unknown = 4 << 30
 
-// MachineMemory returns the bytes of memory that the process has: the limit of its control group, or the machine's memory.
+// MachineMemory returns how many bytes of memory the process may use: the limit of its control group, or the machine's memory.
 func MachineMemory() int64 {
 	n, err := memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem)()
 	if system, e := memlimit.FromSystem(); err == nil && e == nil {
@@ -24,10 +24,10 @@ func MachineMemory() int64 {
 	return int64(n)
 }
 
-// DefaultMemory returns how many of that many bytes all tools may take together by default: half.
+// DefaultMemory returns how many of the machine's bytes of memory all tools may use together by default: half.
 func DefaultMemory(machine int64) int64 { return machine / 2 }
 
-// DefaultCode returns how many of that many bytes compiled code may take by default: an eighth, 1 GiB at most.
+// DefaultCode returns how many of the machine's bytes of memory compiled code may use by default: an eighth, 1 GiB at most.
 func DefaultCode(machine int64) int64 { return min(machine/8, 1<<30) }
 
 // MachineMappings returns how many mappings the process may have, or 0 if that is not limited.

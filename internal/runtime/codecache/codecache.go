@@ -1,7 +1,7 @@
 // Package codecache keeps compiled code on disk.
 //
-// An entry is run as machine code. So it is given out only if its SHA-256 shows that it is whole, and if nobody but the process's
-// user and root could have written it. What is in an entry is up to the caller: the package knows nothing of compilers.
+// An entry is run as machine code. So the cache returns it only if its SHA-256 shows that it is intact, and if only the process's user or root could
+// have written it. The caller decides what an entry contains: the package knows nothing of compilers.
 //
 // Entries are replaced by renaming files, so that processes can share a directory. They may be deleted at any time.
 package codecache
@@ -33,18 +33,18 @@ type Cache struct {
 	dir     string
 	limit   int64
 	scratch string
-	written atomic.Int64 // bytes of entries since they were last counted
+	written atomic.Int64 // bytes of entries written since they were last counted
 	sized   atomic.Pointer[sized]
 }
 
-// sized is what all entries took at a time.
+// sized is the total size of all entries at a time.
 type sized struct {
 	at    time.Time
 	bytes int64
 }
 
-// An entry is a file: a magic line, the SHA-256 of the key and of all that follows, the number of parts, the size of each, and the
-// parts. With the key in the sum, an entry that was put in the place of another is found out.
+// An entry is a file: a magic line, the SHA-256 of the key and of all that follows, the number of parts, the size of each, and the parts. Since the
+// key is part of the sum, an entry in the place of another one is detected.
 const (
 	entryMagic  = "toolsrv compiled code 3\n"
 	entryHeader = len(entryMagic) + sha256.Size
@@ -52,19 +52,19 @@ const (
 	maxParts    = 16
 
 	defaultLimit = 2 << 30
-	touchAge     = time.Hour // how often use is noted
+	touchAge     = time.Hour // an older time of last use is updated
 	sizeAge      = time.Minute
 
 	entryPrefix   = ".entry-"
 	scratchPrefix = ".staging-"
-	staleAge      = 24 * time.Hour // of a file that a process must have left that ended without Close
+	staleAge      = 24 * time.Hour // age of a temporary file whose process must have ended
 
-	// lasting is whether the system neither replaces nor removes a file that is open.
+	// lasting says whether the system refuses to replace or remove a file that is open.
 	lasting = runtime.GOOS == "windows"
 )
 
-// Open opens the cache in a directory, which it makes if it is missing. limit bounds all entries together, in bytes: 2 GiB
-// where it is 0 or less. A directory that others can change is an error that tells what to do.
+// Open opens the cache in a directory, which it makes if it is missing. limit bounds all entries together, in bytes; 0 or less means 2 GiB. If others
+// can change the directory, the error says what to do.
 func Open(dir string, limit int64) (*Cache, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -77,7 +77,7 @@ func Open(dir string, limit int64) (*Cache, error) {
 		limit = defaultLimit
 	}
 	c := &Cache{dir: dir, limit: limit}
-	c.written.Store(limit) // so that the first entry has all of them counted
+	c.written.Store(limit) // so that the first Put counts all entries
 	removeStale(dir)
 	if c.scratch, err = makeScratch(dir); err != nil {
 		return nil, err
@@ -96,8 +96,7 @@ func makeDir(dir string) error {
 	return nil
 }
 
-// makeScratch makes a directory for unfinished files: in dir or, where that is read-only or full, in the system's directory for
-// temporary files.
+// makeScratch makes a directory for unfinished files: in dir or, if dir is read-only or full, in the system's directory for temporary files.
 func makeScratch(dir string) (string, error) {
 	var errs []error
 	for _, parent := range []string{dir, os.TempDir()} {
@@ -126,8 +125,8 @@ func tryScratch(parent string) (string, error) {
 	return scratch, nil
 }
 
-// Scratch returns a directory for this process alone, which Close removes. If somebody has removed it, or all of the cache, it is made again; a
-// directory of somebody else in its place is an error. Callers ask for it before each use.
+// Scratch returns a directory for this process alone, which Close removes. If the directory or the whole cache was removed, it is made again. If
+// somebody else has made it instead, that is an error. Callers call Scratch before each use.
 func (c *Cache) Scratch() (string, error) {
 	err := os.Mkdir(c.scratch, 0o700)
 	if errors.Is(err, fs.ErrNotExist) && filepath.Dir(c.scratch) == c.dir {
@@ -149,10 +148,10 @@ func (c *Cache) Scratch() (string, error) {
 	return c.scratch, ownership.CheckFile(c.scratch, info)
 }
 
-// Close removes what belongs to this process. The entries stay.
+// Close removes this process's files. The entries stay.
 func (c *Cache) Close() error { return os.RemoveAll(c.scratch) }
 
-// removeStale removes what processes have left that ended without Close. A process that still runs makes its directory again.
+// removeStale removes the files of processes that ended without Close. A process that is still running makes its directory again.
 func removeStale(dir string) {
 	files, _ := os.ReadDir(dir)
 	for _, f := range files {
@@ -168,10 +167,10 @@ func removeStale(dir string) {
 // A Key names an entry.
 type Key [sha256.Size]byte
 
-// KeyOf returns the key of what the parts determine: the module, and the versions of all that worked on it.
+// KeyOf returns the key for parts that determine an entry's content: the module, and the versions of everything that has processed it.
 func KeyOf(parts ...string) (key Key) {
 	h := sha256.New()
-	io.WriteString(h, entryMagic) // so that entries of other formats are not found, rather than damaged
+	io.WriteString(h, entryMagic) // so that an entry of another format is not found at all; otherwise it would seem damaged
 	for _, p := range parts {
 		fmt.Fprintf(h, "%d ", len(p))
 		io.WriteString(h, p)
@@ -182,7 +181,7 @@ func KeyOf(parts ...string) (key Key) {
 
 func (c *Cache) path(key Key) string { return filepath.Join(c.dir, hex.EncodeToString(key[:])) }
 
-// Has reports whether there seems to be an entry: Get may still find it damaged. It counts as use.
+// Has reports whether there seems to be an entry: Get may still find that it is damaged. It marks the entry as used.
 func (c *Cache) Has(key Key) bool {
 	path := c.path(key)
 	info, err := os.Lstat(path)
@@ -193,16 +192,16 @@ func (c *Cache) Has(key Key) bool {
 	return true
 }
 
-// touch notes that an entry is used.
+// touch records that an entry is used.
 func touch(path string, info fs.FileInfo) {
 	if now := time.Now(); now.Sub(info.ModTime()) > touchAge {
-		// Where that is not permitted, the entry only seems older than it is.
+		// Without permission for that, the entry only seems older than it is.
 		_ = os.Chtimes(path, now, now)
 	}
 }
 
-// Get returns the parts of an entry, or nil if there is none. A damaged entry is an error, and removed. An entry that others
-// can change is an error, too.
+// Get returns the parts of an entry, or nil if there is none. If the entry is damaged, Get removes it and returns an error. If others can change the
+// entry, that is an error, too.
 func (c *Cache) Get(key Key) ([][]byte, error) {
 	path := c.path(key)
 	// Without O_NONBLOCK, opening a FIFO would wait until somebody writes to it.
@@ -221,7 +220,7 @@ func (c *Cache) Get(key Key) ([][]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("compiled code %s is not a regular file", path)
 	}
-	if err := ownership.Check(c.dir); err != nil { // where somebody has removed it, another user may have made one
+	if err := ownership.Check(c.dir); err != nil { // if the directory was removed, another user may have made it again
 		return nil, err
 	}
 	if err := ownership.CheckFile(path, info); err != nil {
@@ -237,14 +236,14 @@ func (c *Cache) Get(key Key) ([][]byte, error) {
 		}
 	}
 	if parts == nil {
-		_ = f.Close() // before it is removed: Windows keeps what is open
+		_ = f.Close() // closed before it is removed: Windows does not remove an open file
 		return nil, errors.Join(fmt.Errorf("compiled code %s is damaged", path), remove(path))
 	}
 	touch(path, info)
 	return parts, nil
 }
 
-// parse returns the parts of an entry, or nil where it is damaged or belongs to another key.
+// parse returns the parts of an entry, or nil if it is damaged or belongs to another key.
 func parse(key Key, content []byte) [][]byte {
 	if len(content) < entryHeader+4 || string(content[:len(entryMagic)]) != entryMagic {
 		return nil
@@ -273,8 +272,8 @@ func parse(key Key, content []byte) [][]byte {
 	return parts
 }
 
-// Put writes an entry to a temporary file and then renames that, so that no process sees half of it. It does not flush the file:
-// if a power cut damages it, its SHA-256 shows that.
+// Put writes an entry to a temporary file and then renames that, so that no process sees half of it. It does not flush the file: if a power failure
+// damages it, its SHA-256 shows that.
 func (c *Cache) Put(key Key, parts ...[]byte) error {
 	head := binary.LittleEndian.AppendUint32(nil, uint32(len(parts)))
 	total := int64(entryHeader)
@@ -287,7 +286,7 @@ func (c *Cache) Put(key Key, parts ...[]byte) error {
 		return fmt.Errorf("the entry has %d bytes; the limit is %d", total, min(maxEntry, c.limit))
 	}
 	aside, err := os.CreateTemp(c.dir, entryPrefix)
-	if errors.Is(err, fs.ErrNotExist) { // somebody has removed all
+	if errors.Is(err, fs.ErrNotExist) { // the directory was removed
 		if err := makeDir(c.dir); err != nil {
 			return err
 		}
@@ -310,14 +309,14 @@ func (c *Cache) Put(key Key, parts ...[]byte) error {
 	}
 	if err = errors.Join(err, aside.Close()); err == nil {
 		err = os.Rename(aside.Name(), c.path(key))
-		if err != nil && lasting && c.Has(key) { // another process has made it, and somebody reads it
+		if err != nil && lasting && c.Has(key) { // another process has written it and is reading it
 			return os.Remove(aside.Name())
 		}
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(aside.Name()))
 	}
-	// Counting all entries takes a look at each, so it is done only after a sixteenth of the limit was written.
+	// Counting the entries has to examine each file, so it is done only once a sixteenth of the limit was written.
 	if c.written.Add(total) > c.limit/16 {
 		c.written.Store(0)
 		return c.trim()
@@ -325,7 +324,7 @@ func (c *Cache) Put(key Key, parts ...[]byte) error {
 	return nil
 }
 
-// trim removes the least recently used entries until the others take nine tenths of the limit.
+// trim removes the least recently used entries until the rest take at most nine tenths of the limit.
 func (c *Cache) trim() error {
 	entries, total, err := c.entries()
 	if err != nil || total <= c.limit {
@@ -340,7 +339,7 @@ func (c *Cache) trim() error {
 			break
 		}
 		err := remove(filepath.Join(c.dir, e.Name()))
-		if err != nil && lasting { // somebody reads it: others are removed in its place
+		if err != nil && lasting { // it is being read: others are removed instead
 			continue
 		}
 		errs = append(errs, err)
@@ -349,7 +348,7 @@ func (c *Cache) trim() error {
 	return errors.Join(errs...)
 }
 
-// entries returns the files of all entries, and how many bytes these take.
+// entries returns the files of all entries, and their total size in bytes.
 func (c *Cache) entries() (all []fs.FileInfo, total int64, err error) {
 	files, err := os.ReadDir(c.dir)
 	if err != nil {
@@ -359,7 +358,7 @@ func (c *Cache) entries() (all []fs.FileInfo, total int64, err error) {
 		if !isName(f.Name()) || !f.Type().IsRegular() {
 			continue
 		}
-		if info, err := f.Info(); err == nil { // otherwise it is gone
+		if info, err := f.Info(); err == nil { // otherwise it has just been removed
 			all = append(all, info)
 			total += info.Size()
 		}
@@ -367,7 +366,7 @@ func (c *Cache) entries() (all []fs.FileInfo, total int64, err error) {
 	return all, total, nil
 }
 
-// Size returns how many bytes all entries take, those of other processes included, and how many they may. To count them takes a look at each, so the
+// Size returns the total size of all entries in bytes, including those of other processes, and the limit. Counting has to examine each file, so the
 // answer may be a minute old.
 func (c *Cache) Size() (bytes, limit int64, err error) {
 	if s := c.sized.Load(); s != nil && time.Since(s.at) < sizeAge {
@@ -380,13 +379,13 @@ func (c *Cache) Size() (bytes, limit int64, err error) {
 	return bytes, c.limit, err
 }
 
-// isName reports whether a file is named like an entry.
+// isName reports whether a file has the name of an entry.
 func isName(name string) bool {
 	raw, err := hex.DecodeString(name)
 	return err == nil && len(raw) == sha256.Size && hex.EncodeToString(raw) == name
 }
 
-// remove is os.Remove without the error for a file that is gone already: another process may have removed it.
+// remove is os.Remove without an error if the file is gone already: another process may have removed it.
 func remove(path string) error {
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -34,7 +34,7 @@ func put(t testing.TB, c *codecache.Cache, key codecache.Key, parts ...[]byte) {
 	}
 }
 
-// entries returns the entries of a directory, and their size together.
+// entries returns the entries of a directory, and their total size.
 func entries(t testing.TB, dir string) (paths []string, total int64) {
 	t.Helper()
 	files, err := os.ReadDir(dir)
@@ -49,7 +49,7 @@ func entries(t testing.TB, dir string) (paths []string, total int64) {
 	return paths, total
 }
 
-// TestParts keeps what was put, for each key its own, and for other processes, too.
+// TestParts reads back what was put, by its key, also from another cache in the same directory.
 func TestParts(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "made", "here")
@@ -87,7 +87,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestSize puts more than there is room for. What was used last stays, and looking for it is use.
+// TestSize puts more than there is room for. The entries that were used last stay, and Has counts as use.
 func TestSize(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -101,7 +101,7 @@ func TestSize(t *testing.T) {
 		put(t, c, key(1+n), content)
 	}
 	all, _ := entries(t, dir)
-	for i, path := range all { // all as old as can be, the first the oldest
+	for i, path := range all { // all as old as possible, the first one the oldest
 		age := time.Duration(100+i) * time.Hour
 		if path == first[0] {
 			age = 1000 * time.Hour
@@ -110,7 +110,7 @@ func TestSize(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !c.Has(key(0)) { // and so it is the newest
+	if !c.Has(key(0)) { // so it becomes the newest
 		t.Error("the first entry is gone")
 	}
 	for n := range 2 {
@@ -137,7 +137,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestOpen puts an entry again while somebody reads it, and makes room meanwhile: Windows neither replaces nor removes what is open.
+// TestOpen puts an entry again while it is being read, and meanwhile trims the cache: Windows neither replaces nor removes open files.
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -152,12 +152,12 @@ func TestOpen(t *testing.T) {
 	defer f.Close()
 	put(t, c, key, make([]byte, 3000))
 	put(t, c, codecache.KeyOf("another"), make([]byte, 3000))
-	if files, err := os.ReadDir(dir); err != nil || len(files) != 2 { // with the folder for what is unfinished
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 2 { // including the folder for unfinished files
 		t.Errorf("got %v, %v, want one entry of the two", files, err)
 	}
 }
 
-// TestForeign has things where an entry should be that no honest process leaves there.
+// TestForeign puts things in the place of an entry that no honest process leaves there.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -182,8 +182,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestOther puts one entry in the place of another, as who may put links into a directory that many share could: it is whole, but
-// it is the code of something else.
+// TestOther puts one entry in the place of another. Anybody who may write links into a shared directory could do that. The entry is intact, but its
+// code is another module's.
 // Proves: Files of others are not trusted
 func TestOther(t *testing.T) {
 	t.Parallel()
@@ -199,12 +199,12 @@ func TestOther(t *testing.T) {
 	}
 }
 
-// TestScratch takes the directory for what is under way away, and puts something else in its place.
+// TestScratch removes the scratch directory, and puts something else in its place.
 func TestScratch(t *testing.T) {
 	t.Parallel()
 	name := "[a]*" // a pattern, too
 	if runtime.GOOS == "windows" {
-		name = "[a]" // where no name has a *
+		name = "[a]" // none of whose names has a *
 	}
 	dir := filepath.Join(t.TempDir(), name)
 	stale := filepath.Join(dir, ".staging-1")
@@ -239,7 +239,7 @@ func TestScratch(t *testing.T) {
 	}
 }
 
-// FuzzGet reads entries that are damaged in any place and way: what comes is what was put, or an error.
+// FuzzGet reads entries that are damaged in any place and in any way. It must return what was put, or an error.
 // Proves: Files of others are not trusted
 func FuzzGet(f *testing.F) {
 	dir := f.TempDir()
@@ -272,7 +272,7 @@ func FuzzGet(f *testing.F) {
 	})
 }
 
-// TestDirectoryRemoved removes the whole directory of a cache that is used: it comes back by itself, for its user alone.
+// TestDirectoryRemoved removes the whole directory of a cache in use. The cache makes it again, for its user alone.
 func TestDirectoryRemoved(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "made", "here")
@@ -287,7 +287,7 @@ func TestDirectoryRemoved(t *testing.T) {
 	for range 2 {
 		remove()
 		if got, err := c.Get(key); got != nil || err != nil || c.Has(key) {
-			t.Errorf("of what was removed, got %q, %v", got, err)
+			t.Errorf("got %q, %v for an entry that was removed", got, err)
 		}
 		put(t, c, key, []byte("one"))
 		if got, err := c.Get(key); err != nil || len(got) != 1 || string(got[0]) != "one" {

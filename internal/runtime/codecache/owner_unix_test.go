@@ -11,18 +11,18 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/codecache"
 )
 
-// stranger is a user that neither runs this test nor is root.
+// stranger is a user that neither is root nor runs this test.
 const stranger = 61234
 
-// give gives a file to another user, or skips: only root can.
+// give changes a file's owner. Only root can do that; otherwise the test is skipped.
 func give(t *testing.T, path string, uid int) {
 	t.Helper()
 	if err := os.Chown(path, uid, uid); err != nil {
-		t.Skipf("SKIPPED, and so who owns compiled code is not tested: %v", err)
+		t.Skipf("SKIPPED, so the ownership of compiled code is not tested: %v", err)
 	}
 }
 
-// TestPlanted has another user own an entry: it is not used, and replaced.
+// TestPlanted lets another user own an entry. The entry is not used, and is replaced.
 // Proves: Files of others are not trusted
 func TestPlanted(t *testing.T) {
 	t.Parallel()
@@ -46,7 +46,7 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// TestOwners opens directories that others can change, or put something else in the place of.
+// TestOwners opens directories that others can change, and some that others have put in the place of ours.
 // Proves: Files of others are not trusted
 func TestOwners(t *testing.T) {
 	t.Parallel()
@@ -78,7 +78,7 @@ func TestOwners(t *testing.T) {
 		refused(t, dir, "belongs to user 61234")
 		refused(t, filepath.Join(dir, "inner"), "belongs to user 61234")
 	})
-	t.Run("of another user, after ours was removed", func(t *testing.T) {
+	t.Run("of another user, after our own was removed", func(t *testing.T) {
 		dir, key := filepath.Join(t.TempDir(), "cache"), codecache.KeyOf("x")
 		c := open(t, dir, 0)
 		put(t, c, key, []byte("code"))

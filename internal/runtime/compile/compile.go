@@ -1,8 +1,8 @@
-// Package compile has wazero compile modules: in this process, or in others.
+// Package compile compiles modules with wazero, in this process or in others.
 //
-// wazero's compiler can't be interrupted, and what it takes for a hostile module can only be guessed. A [Pool] has processes of its
-// own compile, one module at a time, within limits of memory and processor time that the system and the pool hold. A process that
-// breaks one ends, and the server goes on.
+// wazero's compiler can't be interrupted, and what it needs for a hostile module can only be guessed. A [Pool] compiles in processes of its own, one
+// module at a time, within limits on memory and processor time that the system and the pool enforce. If a module breaks a limit, that process ends,
+// and the server goes on.
 package compile
 
 import (
@@ -20,20 +20,20 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 )
 
-// A File is what wazero makes of a module, as it keeps that in a directory.
+// A File is the compiled code of a module, as wazero stores it in a directory.
 type File struct {
 	Name string
 	Code []byte
 }
 
-// ErrDisk is the error where the directory can't be used, and ErrNoMemory where the system refuses memory. Neither is the module's fault.
+// ErrDisk is returned if the directory can't be used, and ErrNoMemory if the system refuses memory. Neither is the module's fault.
 var (
 	ErrDisk     = errors.New("the disk for compiled code")
 	ErrNoMemory = errors.New("the system has no memory for code")
 )
 
-// Here compiles a module in this process, with that many workers, where nobody can recover from a panic if there are several. It uses a
-// directory of its own below scratch while it does.
+// Here compiles a module in this process, with so many workers. If there are several, nobody can recover from a panic. Meanwhile it uses a directory
+// of its own below scratch.
 func Here(scratch string, module []byte, workers int) (f File, err error) {
 	dir, err := os.MkdirTemp(scratch, "compile-")
 	if err != nil {
@@ -60,13 +60,13 @@ func Here(scratch string, module []byte, workers int) (f File, err error) {
 	return f, nil
 }
 
-// A bench is a directory in which wazero leaves what it makes, and the memory that it keeps between modules.
+// A bench is a directory in which wazero leaves its files, and the memory that it keeps between modules.
 type bench struct {
 	cache wazero.CompilationCache
-	files string // directory of wazero's files; "": there is none, and what it makes is dropped
+	files string // directory of wazero's files; "": none, and the code is dropped
 }
 
-// openBench opens an empty directory; "" keeps nothing.
+// openBench opens an empty directory. With "", code is not kept.
 func openBench(dir string) (*bench, error) {
 	if dir == "" {
 		return &bench{cache: wazero.NewCompilationCache()}, nil
@@ -87,7 +87,7 @@ func openBench(dir string) (*bench, error) {
 
 func (b *bench) close() error { return b.cache.Close(context.Background()) }
 
-// make compiles a module, and returns the name of the only file then in b.files. What an earlier make has left is removed first.
+// make compiles a module, and returns the name of the only file that is then in b.files. It first removes what an earlier call has left.
 func (b *bench) make(module []byte, workers int) (name string, err error) {
 	if b.files != "" {
 		left, err := os.ReadDir(b.files)
@@ -117,7 +117,7 @@ func (b *bench) make(module []byte, workers int) (name string, err error) {
 	return inside[0].Name(), nil
 }
 
-// compile makes wazero compile a module in a runtime like those that run it.
+// compile has wazero compile a module in a runtime like those that run it.
 func (b *bench) compile(module []byte, workers int) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -134,9 +134,9 @@ func (b *bench) compile(module []byte, workers int) (err error) {
 	return compiled.Close(ctx)
 }
 
-// Panicked makes an error of a panic of wazero's compiler.
+// Panicked makes an error of a panic in wazero's compiler.
 func Panicked(p any) error {
-	var number syscall.Errno // why wazero could not make a mapping
+	var number syscall.Errno // the reason why wazero could not make a mapping
 	if err, ok := p.(error); ok && errors.As(err, &number) {
 		return fmt.Errorf("%w: %w", ErrNoMemory, err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/wasmtest"
 )
 
-// TestMain has this program be a process that compiles, or one that fails to, where its first argument says so.
+// TestMain runs this program as a process that compiles, or as one that misbehaves, if its first argument says so.
 func TestMain(m *testing.M) {
 	if len(os.Args) < 2 || os.Args[1] != "serve" {
 		testkit.Main(m, "internal/runtime/compile.")
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	}
 	how, args := os.Args[2], os.Args[3:]
 	err := func() error {
-		if first, ok := strings.CutPrefix(how, "at first "); ok { // when it is started for the first time
+		if first, ok := strings.CutPrefix(how, "at first "); ok { // the first process that is started
 			mark, err := os.OpenFile(args[0], os.O_CREATE|os.O_EXCL, 0o600)
 			if err != nil {
 				return compile.Serve(args[1:], os.Stdin, os.Stdout)
@@ -56,7 +56,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// An answer comes before a reply, and alone at first. A reply is what such a process says, as far as a bad one does.
+// An answer comes before each reply, and once by itself at the beginning. A reply has the fields of the real one that a misbehaving process needs.
 type (
 	answer struct{ Number uint64 }
 	reply  struct {
@@ -68,7 +68,7 @@ type (
 	}
 )
 
-// badly serves one module, and not as it should.
+// badly serves one module, but misbehaves in the given way.
 func badly(how string) error {
 	out := gob.NewEncoder(os.Stdout)
 	switch how {
@@ -147,7 +147,7 @@ func badly(how string) error {
 	return err
 }
 
-// pool returns a pool of processes of this program, which is closed with the test.
+// pool returns a pool of processes that run this program. It is closed at the end of the test.
 func pool(t testing.TB, memory int64, command ...string) *compile.Pool {
 	t.Helper()
 	testkit.SkipEmulated(t, "it can't start the process that compiles")
@@ -163,12 +163,12 @@ func pool(t testing.TB, memory int64, command ...string) *compile.Pool {
 	return p
 }
 
-// plenty and much are the bytes of memory and the time that suffice for what is not hostile.
+// plenty and much are as many bytes of memory and as much time as any harmless module needs.
 const plenty = 512 << 20
 
 var much = compile.Limit{CPU: time.Minute}
 
-// module returns a small module, another for each n.
+// module returns a small module, a different one for each n.
 func module(n int) []byte {
 	return function([]byte{0x41, byte(n & 0x3f), 0x41, byte(n >> 6 & 0x3f), 0x6a, 0x0b})
 }
@@ -176,7 +176,7 @@ func module(n int) []byte {
 // function returns a module of one function (i32) -> (i32).
 func function(code []byte) []byte { return functions(1, code) }
 
-// large is a module of 1 MiB, with so many functions that two processors have something to do.
+// large is a module of 1 MiB with so many functions that two processors are busy.
 func large() []byte {
 	code := slices.Concat(slices.Repeat([]byte{0x20, 0, 0x41, 3, 0x6c, 0x21, 0}, 1500), []byte{0x20, 0, 0x0b})
 	return functions(100, code)
@@ -200,7 +200,7 @@ func bomb() []byte {
 	return function(slices.Concat(slices.Repeat(load, 1000), slices.Repeat(fill, 6000), slices.Repeat([]byte{0x73}, 999), []byte{0x0b}))
 }
 
-// left returns what is in a directory.
+// left returns the names of a directory's entries.
 func left(t *testing.T, dir string) []string {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(dir, "*"))

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestPatience ends a process that does nothing: the system may not let it, so that is not blamed on the module, nor tried again at once.
+// TestPatience ends a process that makes no progress. The system may be the reason, so the module is not blamed, nor tried again at once.
 // Proves: Compiling is bounded
 func TestPatience(t *testing.T) {
 	t.Parallel()

@@ -14,27 +14,27 @@ import (
 	"github.com/toolsrv/toolsrv/internal/apart"
 )
 
-// A Pool has modules compiled in processes of its own, each of which compiles one at a time. It is safe for concurrent use.
+// A Pool compiles modules in processes of its own, each of which compiles one module at a time. It is safe for concurrent use.
 type Pool struct {
 	processes *apart.Pool
-	each      int64 // bytes that one process may have
+	each      int64 // bytes of memory that one process may use
 	log       *slog.Logger
 	patience  time.Duration
 	closing   context.Context // ends with the pool
 	close     func()
-	large     *apart.Room //  of modules that may take more than SmallBytes
-	small     *apart.Room //  of others, so that these do not wait for those
+	large     *apart.Room // for modules that may take more than SmallBytes
+	small     *apart.Room // for the others, so that these do not wait for large ones
 }
 
 const (
-	// SmallBytes is what every module may take. Modules that may take no more have room of their own.
+	// SmallBytes is the memory that every module may use. Modules that may use no more share room of their own.
 	SmallBytes = 32 << 20
-	// large is the size in bytes from which a module is worth two processors, where memory is ample: it takes a fifth more then. CPython is
-	// ready after 2.7 s and not after 4.3 (bench/cmd/scale -engine python -scripts 1). With two, nobody can recover from a panic of the
-	// compiler, so where the process ends or wants too much memory, one has to do.
+	// large is the size in bytes from which a module is compiled on two processors, if there is enough memory: that takes a fifth more. CPython is ready
+	// after 2.7 s instead of 4.3 (bench/cmd/scale -engine python -scripts 1). With two, nobody can recover from a panic of the compiler. So if the
+	// process ends or needs too much memory, one processor is tried.
 	large = 1 << 20
-	// patience is how long a process may take for each second of its processor time, and patienceBase what it may take besides. On a busy machine it
-	// waits, and a process that hangs uses no processor time.
+	// patience is how many seconds a process may take for each second of processor time, and patienceBase how long it may take in addition. On a busy
+	// machine a process has to wait, and a process that hangs uses no processor time.
 	patience     = 30
 	patienceBase = time.Minute
 	// idleTime is how long an unused process is kept.
@@ -44,38 +44,37 @@ const (
 )
 
 var (
-	// ErrClosed is the error of a pool that is closed.
+	// ErrClosed is returned by a pool that is closed.
 	ErrClosed = errors.New("the compiling processes have ended")
-	// ErrUnavailable is the error where no such processes can be had.
+	// ErrUnavailable is returned if no such processes can be started.
 	ErrUnavailable = errors.New("modules can't be compiled in separate processes")
-	// ErrLost is the error where a process ended, or did not go on, and perhaps not because of the module: the system may have taken its
-	// memory, or given it no processor.
+	// ErrLost is returned if a process ended or made no progress, and the module may not be the reason: the system may have taken its memory, or given
+	// it no processor.
 	ErrLost = errors.New("the process that compiled the module was stopped by the system")
 )
 
-// A Config is what NewPool needs.
+// A Config is the configuration of a Pool.
 type Config struct {
-	// Command starts a process, with one more argument. The process calls [Serve] with that argument, and with its standard input and
-	// output.
+	// Command starts a process; the pool adds one argument. The process calls [Serve] with that argument, and with its standard input and output.
 	Command []string
-	// Each is how many bytes of memory one module may take. Large is how many bytes all modules above SmallBytes may take together, and at
-	// least Each. Small is how many bytes the others may take together, and at least the memory of one.
+	// Each is how many bytes of memory one module may use. Large is how many bytes all modules above SmallBytes may use together, at least Each. Small
+	// is how many bytes the others may use together, at least the memory of one.
 	Each, Large, Small int64
-	// Logger is told of processes that end before they are done; if nil, nobody is.
+	// Logger logs processes that end before they are done. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
-// A Limit is what compiling one module may take.
+// A Limit bounds what compiling one module may use.
 type Limit struct {
 	CPU   time.Duration // time on a processor
-	Bytes int64         // of memory; at least SmallBytes; 0 or too much means what one module may take
+	Bytes int64         // of memory; at least SmallBytes; 0, or more than one module may use, means as much as one may use
 }
 
-// A TooMuch is the error of a module that broke a bound.
+// A TooMuch is the error for a module that exceeded a limit.
 type TooMuch struct {
-	// Limit is what it was allowed.
+	// Limit is the limit that held.
 	Limit
-	// Memory reports whether it broke the bound of memory, rather than of processor time.
+	// Memory reports whether the module exceeded the memory, rather than the processor time.
 	Memory bool
 }
 
@@ -92,7 +91,7 @@ func (t *TooMuch) Error() string {
 	return fmt.Sprintf("compiling the module takes more than %v of processor time: %s", t.CPU.Round(time.Second/10), advice)
 }
 
-// NewPool returns a pool. No process is started yet. The caller closes the pool.
+// NewPool returns a pool. It does not start a process yet. The caller closes the pool.
 func NewPool(c Config) (*Pool, error) {
 	if !apart.Supported {
 		return nil, fmt.Errorf("%w: this system can't limit what a process takes", ErrUnavailable)
@@ -116,14 +115,14 @@ func NewPool(c Config) (*Pool, error) {
 	return p, nil
 }
 
-// Most is how many bytes of memory one module may take.
+// Most returns how many bytes of memory one module may use.
 func (p *Pool) Most() int64 { return p.each }
 
-// Compile compiles a module. Its code passes through a directory that is made below scratch, which nobody else may change; "" has the
-// module only tried, and returns no code. It waits until there is room for what the module may take.
+// Compile compiles a module. The code passes through a directory that is made below scratch, which nobody else may change. If scratch is "", Compile
+// only checks that the module can be compiled, and returns no code. It waits until there is room for the memory that the module may use.
 //
-// The error is a *TooMuch if the module broke a bound, and would again; ErrDisk, ErrNoMemory, ErrLost, ErrClosed or ErrUnavailable if it
-// is probably not the module's fault; otherwise it says what is wrong with the module.
+// The error is a *TooMuch if the module exceeded a limit, and would do so again. It is ErrDisk, ErrNoMemory, ErrLost, ErrClosed or ErrUnavailable if
+// it is probably not the module's fault. Any other error says what is wrong with the module.
 func (p *Pool) Compile(scratch string, module []byte, most Limit) (File, error) {
 	if most.Bytes <= 0 {
 		most.Bytes = p.each
@@ -151,18 +150,18 @@ func (p *Pool) Compile(scratch string, module []byte, most Limit) (File, error) 
 	return f, judge(err, most)
 }
 
-// again reports whether a module is to be tried in a new process.
+// again reports whether a module should be tried in a new process.
 func again(lost *apart.LostError) bool {
 	switch {
 	case lost.Stuck, lost.System, lost.CPU:
 		return false
 	case lost.Memory:
-		return !lost.Fresh // what earlier modules have left took some of the memory
+		return !lost.Fresh // earlier modules have used some of the memory
 	}
-	return true // it may have been another's fault
+	return true // an earlier module may have caused it
 }
 
-// judge says whose fault an error is.
+// judge turns the loss of a process into an error that says whose fault it is.
 func judge(err error, most Limit) error {
 	lost, ok := errors.AsType[*apart.LostError](err)
 	switch {
@@ -178,7 +177,8 @@ func judge(err error, most Limit) error {
 	return fmt.Errorf("the process that compiles the module ended twice before it was done: %w", err)
 }
 
-// once compiles a module, on one processor or both of a process, in a new one if that is wanted. It says whether it was one.
+// once compiles a module in one process: on both processors if both is true, and in a new process if wanted is true. It reports whether the
+// process was new.
 func (p *Pool) once(scratch string, module []byte, most Limit, both, wanted bool) (f File, fresh bool, err error) {
 	var a reply
 	fresh, err = p.processes.Do(context.Background(), &apart.Work{
@@ -227,17 +227,17 @@ func (p *Pool) once(scratch string, module []byte, most Limit, both, wanted bool
 	return File{}, fresh, err
 }
 
-// Ready starts a process if there is none, and does not wait for it: a module may be about to be compiled, and a process takes longer to
-// start than a small module to be compiled. scratch returns the directory that it will be compiled with; after an error none is started.
+// Ready starts a process if there is none, and does not wait for it. It is called when a module may be about to be compiled, since starting a process
+// takes longer than compiling a small module. scratch returns the directory that will be used; after an error no process is started.
 func (p *Pool) Ready(scratch func() (string, error)) { p.processes.Ready(scratch) }
 
-// Close ends all processes, and waits until they are gone; what they compile ends as ErrClosed. Closing twice is fine.
+// Close ends all processes, and waits until they are gone. Modules that are being compiled fail with ErrClosed. Close can be called twice.
 func (p *Pool) Close() {
 	p.close()
 	p.processes.Close()
 }
 
-// fetch reads the code that a process says it has left in its directory, and removes it. What is not as the process says is an error.
+// fetch reads the code that a process says it has left in its directory, and removes it. If the file is not as the process says, that is an error.
 func (a *reply) fetch(dir string) (f File, err error) {
 	if !filepath.IsLocal(a.Name) || a.Size <= 0 || a.Size > mostCode {
 		return f, fmt.Errorf("it says that it left %d bytes in %.100q", a.Size, a.Name)
@@ -269,5 +269,5 @@ func (a *reply) fetch(dir string) (f File, err error) {
 	return File{Name: filepath.Base(a.Name), Code: code}, root.Remove(a.Name)
 }
 
-// mostCode is the size of a module's code, in bytes.
+// mostCode is the largest size of a module's code, in bytes.
 const mostCode = 768 << 20

@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestPool makes processes make the same as this one.
+// TestPool compares what processes make with what this process makes.
 // Proves: Compiling is bounded
 func TestPool(t *testing.T) {
 	t.Parallel()
@@ -50,7 +50,7 @@ func TestPool(t *testing.T) {
 	p.Close()
 }
 
-// TestBombs have a bomb refused, for the reason that it is one, while good modules are compiled beside it.
+// TestBombs compiles a bomb, which must be refused for the right reason, while good modules are compiled at the same time.
 // Proves: Compiling is bounded
 func TestBombs(t *testing.T) {
 	if testing.Short() {
@@ -72,7 +72,7 @@ func TestBombs(t *testing.T) {
 				t.Skip("the race detector takes more than that")
 			}
 			p, dir := pool(t, c.memory, "well"), t.TempDir()
-			if _, err := p.Compile(dir, module(0), much); err != nil { // so that the bomb's process is a used one
+			if _, err := p.Compile(dir, module(0), much); err != nil { // so that the bomb gets a process that was used before
 				t.Fatal(err)
 			}
 			var beside sync.WaitGroup
@@ -97,7 +97,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestFails has processes that do not do what they should. Each is an error, not the module's, and leaves nothing.
+// TestFails has processes that misbehave. Each time there is an error that does not blame the module, and nothing is left behind.
 // Proves: Compiling is bounded
 func TestFails(t *testing.T) {
 	t.Parallel()
@@ -131,7 +131,7 @@ func TestFails(t *testing.T) {
 				t.Errorf("got %v, which blames the system: %v", err, system)
 			}
 			if unavailable := errors.Is(err, compile.ErrUnavailable); unavailable != (how[0] == 's' && how != "says much" || how == "writes else" || how == "greets wrongly") {
-				t.Errorf("got %v, which says of processes in general: %v", err, unavailable)
+				t.Errorf("got %v, which says about processes in general: %v", err, unavailable)
 			}
 			if stale := left(t, dir); len(stale) != 0 {
 				t.Errorf("%v is left", stale)
@@ -148,7 +148,7 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// TestKilledOnce has a process killed, as the system does for want of memory: the module is tried again.
+// TestKilledOnce kills a process, as the system does when it lacks memory: the module is tried again.
 // Proves: Compiling is bounded
 func TestKilledOnce(t *testing.T) {
 	t.Parallel()
@@ -158,8 +158,8 @@ func TestKilledOnce(t *testing.T) {
 	}
 }
 
-// TestLarge has two processors compile a large module, where memory is ample: they make what one makes. They take more memory, so a process
-// that lacks it is not yet the module's fault.
+// TestLarge compiles a large module on two processors, where memory is ample. The result is the same as with one. Two processors take more memory, so
+// if a process lacks memory, that is not yet the module's fault.
 func TestLarge(t *testing.T) {
 	t.Parallel()
 	want, err := compile.Here(t.TempDir(), large(), 1)
@@ -187,7 +187,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// TestScratchRemoved removes the directory under a process, as who cleans up may.
+// TestScratchRemoved removes the directory that a process uses, as somebody might who cleans up.
 func TestScratchRemoved(t *testing.T) {
 	t.Parallel()
 	p, dir := pool(t, plenty, "well"), t.TempDir()
@@ -206,7 +206,7 @@ func TestScratchRemoved(t *testing.T) {
 	}
 }
 
-// TestReady has a process started before the first module needs it, and no second one.
+// TestReady starts a process before the first module needs it. No second one is started.
 // Proves: Compiling is bounded
 func TestReady(t *testing.T) {
 	t.Parallel()
@@ -238,7 +238,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// begins waits until a process that hangs has begun.
+// begins waits until a process that will hang has begun.
 func begins(t *testing.T, dir string) {
 	t.Helper()
 	for end := time.Now().Add(testkit.Patience); ; runtime.Gosched() {
@@ -251,7 +251,7 @@ func begins(t *testing.T, dir string) {
 	}
 }
 
-// TestClose ends a process that hangs, and one that waits for room.
+// TestClose closes the pool while one process hangs and another module waits for room.
 // Proves: Compiling is bounded
 func TestClose(t *testing.T) {
 	t.Parallel()
@@ -275,7 +275,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestSmallOnesGoOn makes modules that may take much wait for each other, and others go on meanwhile.
+// TestSmallOnesGoOn lets modules that may take much memory wait for each other, while small ones are compiled.
 // Proves: Compiling is bounded
 func TestSmallOnesGoOn(t *testing.T) {
 	t.Parallel()
@@ -292,15 +292,15 @@ func TestSmallOnesGoOn(t *testing.T) {
 	if _, err := p.Compile(dir, module(2), compile.Limit{CPU: time.Minute, Bytes: 1}); err == nil || err.Error() != "refused" {
 		t.Errorf("got %v, want a small module compiled beside a large one", err)
 	}
-	if code, _ := filepath.Glob(filepath.Join(dir, "*", "code")); len(code) != 2 { // one of them is for the small ones
+	if code, _ := filepath.Glob(filepath.Join(dir, "*", "code")); len(code) != 2 { // one process is for the small modules
 		t.Errorf("%d processes began, want one large module at a time", len(code))
 	}
 	p.Close()
 	large.Wait()
 }
 
-// TestBoundsOfTheSystem has the system bound processes more than the pool does. They compile all the same, and where the system refuses memory that
-// the pool allows, that is not blamed on the module.
+// TestBoundsOfTheSystem sets limits of the system that are below the pool's. Processes still compile. If the system refuses memory that the pool
+// allows, the module is not blamed.
 // Proves: Compiling is bounded
 func TestBoundsOfTheSystem(t *testing.T) {
 	if testing.Short() {
@@ -341,7 +341,7 @@ func TestBoundsOfTheSystem(t *testing.T) {
 	}
 }
 
-// TestNothing makes a process begin with no environment.
+// TestNothing checks that a process has an empty environment.
 // Proves: Compiling is bounded
 func TestNothing(t *testing.T) {
 	t.Setenv("SECRET", "s3cret")
@@ -361,7 +361,7 @@ func TestNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkCompile compares a process that is there already with this one.
+// BenchmarkCompile compares a process that has already been started with this one.
 func BenchmarkCompile(b *testing.B) {
 	b.Run("apart", func(b *testing.B) {
 		p, dir := pool(b, plenty, "well"), b.TempDir()

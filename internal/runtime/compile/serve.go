@@ -15,13 +15,13 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// A request is what a process is asked: to compile a module, which follows it.
+// A request asks a process to compile a module, which follows it.
 type request struct {
-	Keep bool // the code; otherwise it is only tried how much compiling takes
-	Both bool // it may use all of its processors
+	Keep bool // keep the code; otherwise the module is only tried
+	Both bool // the process may use both of its processors
 }
 
-// A reply tells where the code is.
+// A reply says where the code is.
 type reply struct {
 	Name  string // of the file, in wazero's directory
 	Size  int64
@@ -30,7 +30,7 @@ type reply struct {
 	Kind  wrong
 }
 
-// A wrong says whose fault it is if there is no code.
+// A wrong says whose fault it is that there is no code.
 type wrong int
 
 const (
@@ -41,19 +41,19 @@ const (
 )
 
 const (
-	maxWrong = 4 << 10 // bytes of the message about a module's fault
+	maxWrong = 4 << 10 // bytes of an error message
 	maxOpen  = 128     // files
-	// How much garbage may lie, in percent of what is in use: a small module uses so little that 100 would collect for each.
+	// How much garbage may accumulate, in percent of the memory in use. A small module uses so little that with 100 the collector would run for each.
 	garbage, garbageSmall = 100, 400
 	small                 = 64 << 10 // bytes of a module
-	// serveProcessors is how many processors it uses: the compiler uses one, or both if it may. Go's garbage collector would use all idle ones,
-	// at the module's expense.
+	// serveProcessors is how many processors a process uses: the compiler uses one, or both if it may. Go's garbage collector would use all idle ones,
+	// and the module would pay for their time.
 	serveProcessors = 2
 )
 
-// Serve is all that a process of a [Pool] does: it compiles the modules that in asks for, one at a time, and answers on out. The files are
-// in the working directory. args has one number: the bytes of memory that a module may take. The process must do nothing else: it is
-// bounded from then on, and ends where a module breaks a bound.
+// Serve is the whole work of a process of a [Pool]: it compiles the modules that come in through in, one at a time, and answers on out. The files are
+// in the working directory. args is one number: how many bytes of memory a module may use. The process must do nothing else, since its resources are
+// limited from then on, and it ends when a module exceeds them.
 func Serve(args []string, in io.Reader, out io.Writer) error {
 	runtime.GOMAXPROCS(min(serveProcessors, runtime.GOMAXPROCS(0)))
 	var s server
@@ -63,7 +63,7 @@ func Serve(args []string, in io.Reader, out io.Writer) error {
 // A server compiles in its working directory, one module at a time.
 type server struct {
 	kept, tried *bench // made when first needed
-	garbage     int    // percent of what is in use
+	garbage     int    // percent of the memory in use
 }
 
 func (s *server) answer(r *request, module []byte, _ apart.Limit) *reply {
@@ -121,7 +121,7 @@ func (s *server) make(r *request, module []byte, a *reply) error {
 	return nil
 }
 
-// describe notes how large the file is, and its digest.
+// describe fills in the file's size and digest.
 func (a *reply) describe(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -17,11 +17,11 @@ type Call struct {
 	host     Host
 	guest    Guest
 	run      Run
-	read     int   // bytes of the input that ReadInput has given
-	spent    int64 // nanoseconds of the host's work since Spent was asked
+	read     int   // bytes of the input that ReadInput has returned
+	spent    int64 // nanoseconds of the host's work since the last call of Spent
 	function *Function
 	set      int
-	states   []Local // one for each set; if nil, none has kept anything
+	states   []Local // one for each set; nil if none has kept anything
 }
 
 // Serving reports whether the run serves a call; it is a start otherwise.
@@ -46,8 +46,8 @@ func (c *Call) Grant() any {
 	return c.run.Grants[c.set]
 }
 
-// Screened returns what is left of b, which another guest says, for this one: b itself if there is nothing to take out. It charges for
-// the search.
+// Screened returns b, which another guest wrote, without what this guest must not see; if there is nothing to remove, it is b itself. It charges
+// for the search.
 func (c *Call) Screened(b []byte) []byte {
 	for _, value := range c.run.Grants {
 		if s, ok := value.(Screen); ok {
@@ -58,21 +58,21 @@ func (c *Call) Screened(b []byte) []byte {
 	return b
 }
 
-// Settings returns the JSON that the operator has set for the program, which must not be changed; nil if there is none. It is the
-// same in a start as in the calls.
+// Settings returns the JSON that the operator has set for the program, or nil if there is none. It must not be changed. It is the same in a start
+// as in the calls.
 func (c *Call) Settings() []byte { return c.run.Settings }
 
-// Outer returns the call for those that the function makes inside it, in f of [Call.Wait]. Without it they would be bounded by
-// nothing but their own tools' limits.
+// Outer returns the call as the outer one of calls that the function makes inside it, in f of [Call.Wait]. Without it, only their own tools' limits
+// would bound them.
 func (c *Call) Outer() Outer { return c.host }
 
 // A Local is what a set keeps for one call.
 type Local interface {
-	// End is called once, after the guest has ended in whatever way, and before the call returns. It may log, but not charge.
+	// End is called once, after the guest has ended in whatever way, and before the call returns. It may log, but must not charge.
 	End(c *Call)
 }
 
-// Local returns what the function's set has kept for this call, or nil.
+// Local returns what the function's set keeps for this call, or nil.
 func (c *Call) Local() Local {
 	if c.states == nil {
 		return nil
@@ -80,7 +80,7 @@ func (c *Call) Local() Local {
 	return c.states[c.set]
 }
 
-// Keep makes the call keep a state for the function's set until the call ends. A state that was kept before ends now.
+// Keep keeps a state for the function's set until the call ends. A state that was kept before is ended now.
 func (c *Call) Keep(s Local) {
 	if c.states == nil {
 		c.states = make([]Local, c.guest.Sets)
@@ -91,10 +91,10 @@ func (c *Call) Keep(s Local) {
 	}
 }
 
-// Input returns the arguments of the call, which must not be changed; none while the guest starts.
+// Input returns the arguments of the call, which must not be changed. It returns none while the guest starts.
 func (c *Call) Input() []byte { return c.run.Input }
 
-// ReadInput copies the next bytes of the input to ptr, at most length of them, and returns how many it has copied: 0 at the end.
+// ReadInput copies the next bytes of the input to ptr, at most length of them. It returns how many it has copied, or 0 at the end.
 func (c *Call) ReadInput(ptr, length uint64) int {
 	rest := c.run.Input[c.read:]
 	if len(rest) == 0 {
@@ -120,7 +120,7 @@ func (c *Call) output(b []byte, replace bool) {
 	c.Charge(len(b) / bytesPerNano)
 }
 
-// Fail takes a copy of b, JSON, as the reason why the call fails, for a guest that says so when it returns.
+// Fail takes a copy of b, JSON, as the reason why the call fails. The call fails if the guest says so when it returns.
 func (c *Call) Fail(b []byte) {
 	if !c.run.Serving {
 		return
@@ -129,7 +129,7 @@ func (c *Call) Fail(b []byte) {
 	c.Charge(len(b) / bytesPerNano)
 }
 
-// MaxLine is the size in bytes up to which a log line is written; what is beyond is dropped.
+// MaxLine is the greatest length of a log line in bytes; the rest is dropped.
 const MaxLine = 4 << 10
 
 // Log writes one line for the guest to the host's log. source is a word for where the line came from. Log reports false, and
@@ -145,7 +145,7 @@ func (c *Call) Progress(done, total float64, message []byte) (told bool) {
 	if !c.run.Serving {
 		return false
 	}
-	message = message[:min(len(message), 2*MaxLine)] // what is beyond is dropped anyway
+	message = message[:min(len(message), 2*MaxLine)] // the rest would be dropped anyway
 	c.Charge(len(message) * SearchCost)
 	return c.host.Progress(done, total, message)
 }
@@ -153,33 +153,31 @@ func (c *Call) Progress(done, total float64, message []byte) (told bool) {
 // Deadline returns the time by which the call ends, from the tool's limit and the caller's own.
 func (c *Call) Deadline() time.Time { return c.host.Ends() }
 
-// Wait calls f, which may wait until ctx is done. ctx is done when the call must end; Wait then ends the call and does not return. A
-// function that waits for a timer, a file or a network must do so in f. All waits of a run get the same ctx, which is done by the end of
-// the run. A start has the ctx of the call that caused it: take who calls from Principal, and not from a value of ctx.
+// Wait calls f, which may wait until ctx is done. ctx is done when the call must end; Wait then ends the call and does not return. A function that
+// waits for a timer, a file or a network must do so in f. All waits of a run get the same ctx, which is done by the end of the run. A start has the
+// ctx of the call that caused it, so use Principal, not a value of ctx, to learn who calls.
 func (c *Call) Wait(f func(ctx context.Context)) { c.host.Wait(f) }
 
-// TakeDescriptor makes the account of the process count a file that is about to be opened for the call, and reports whether there is
-// room for it. Each must be given back: where that comes with the call's end, in the Local's End.
+// TakeDescriptor makes the account of the process count a file that is about to be opened for the call, and reports whether there is room for it.
+// Each must be given back with GiveDescriptor. If it lasts until the call ends, the Local's End does that.
 func (c *Call) TakeDescriptor() bool { return c.host.Descriptor(1) }
 
 // GiveDescriptor gives back what TakeDescriptor has taken, once the file is closed.
 func (c *Call) GiveDescriptor() { c.host.Descriptor(-1) }
 
-// Nest is [Call.Wait] for f that makes a call of another guest inside this one. ctx is the caller's, and knows nothing of the
-// deadline, which the inner call has from [Call.Outer]. It takes 2 µs less, since nothing must be prepared for waiting. f must not use
-// this guest's memory.
+// Nest is [Call.Wait] for an f that makes a call of another guest inside this one. ctx is the caller's, without the deadline: the inner call gets
+// that from [Call.Outer]. Nest takes 2 µs less than Wait, since it need not prepare for waiting. f must not use this guest's memory.
 func (c *Call) Nest(f func(ctx context.Context)) { c.host.Nest(f) }
 
-// enterCost is the cost of a call of the guest inside one of a host function, in nanoseconds.
+// enterCost is the cost of calling the guest from a host function, in nanoseconds.
 const enterCost = 3_000
 
-// Enter runs a function that the guest exports, such as its allocator. params and results are letters as in [Function]. stack has the
-// parameters and receives the results, so it is as long as the longer of them. Enter reports false where the guest exports
-// no such function, and has run nothing then.
+// Enter runs a function that the guest exports, such as its allocator. params and results are letters as in [Function]. stack has the parameters and
+// receives the results, so it is as long as the longer of the two. If the guest exports no such function, Enter returns false and runs nothing.
 //
-// The function runs on the call's account: on its fuel, its time, its call stack and its memory. Whatever ends the guest in it ends the
-// call, and Enter does not return. It may call host functions, which may enter the guest again, but not deeper than eight times. Its memory
-// may have grown meanwhile: an older View must not be used. Enter must not be called in f of Wait or Nest, nor by [Local.End].
+// The function uses the call's fuel, time, call stack and memory. Whatever ends the guest in it ends the call, and Enter does not return. It may call
+// host functions, which may enter the guest again, at most eight levels deep. The guest's memory may have grown meanwhile, so an older View must not
+// be used. Enter must not be called in f of Wait or Nest, nor by [Local.End].
 func (c *Call) Enter(export, params, results string, stack []uint64) bool {
 	c.Charge(enterCost)
 	f, set := c.function, c.set
@@ -188,12 +186,11 @@ func (c *Call) Enter(export, params, results string, stack []uint64) bool {
 	return entered
 }
 
-// maxSpent is how much work host functions may do between two looks at the deadline, in nanoseconds.
+// maxSpent is how much work host functions may do between two checks of the deadline, in nanoseconds.
 const maxSpent = 200_000
 
-// Charge counts work of the host like instructions of the guest, in nanoseconds of a fixed estimate. Without it a guest could make the host
-// work for long with a few instructions. It is the one place where host functions are charged. It ends the call if its time or its fuel is
-// used up.
+// Charge counts work of the host like instructions of the guest, in nanoseconds of a fixed estimate. Without it a guest could make the host work for
+// long with a few instructions. All host functions are charged here. It ends the call if its time or its fuel is used up.
 func (c *Call) Charge(nanos int) {
 	if c.spent += int64(nanos); c.spent >= maxSpent {
 		c.host.Look()
@@ -212,7 +209,7 @@ func (t *Trap) Error() string { return t.Message }
 // Trap ends the call, because of what the guest did. It does not return.
 func (c *Call) Trap(format string, args ...any) { panic(&Trap{fmt.Sprintf(format, args...)}) }
 
-// An Exit is the panic by which a guest ends itself.
+// An Exit is the panic by which a host function ends a guest that has asked for it.
 type Exit struct {
 	Code uint32
 	// Message is the guest's reason. It may be empty.
@@ -222,7 +219,7 @@ type Exit struct {
 // Error returns the code.
 func (e *Exit) Error() string { return fmt.Sprintf("proc_exit(%d)", e.Code) }
 
-// Exit ends the guest, as it asked for. It does not return.
+// Exit ends the guest at its own request. It does not return.
 func (c *Call) Exit(code uint32, message string) { panic(&Exit{code, message}) }
 
 // View returns the guest's bytes at ptr. They are the guest's memory itself: copy what is kept.

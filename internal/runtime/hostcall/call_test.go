@@ -10,14 +10,14 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
 )
 
-// invoke runs a function of set 1 of 2 in a run.
+// invoke calls a function of set 1 of 2 in a run.
 func invoke(t *testing.T, memory []byte, r hostcall.Run, do func(*hostcall.Call)) *hosttest.Guest {
 	g := hosttest.Begin(t, memory, 2, r)
 	g.Invoke(&hostcall.Function{Name: "f", Do: func(c *hostcall.Call, _ []uint64) { do(c) }}, 1)
 	return g
 }
 
-// TestPlaces passes each method that takes a place some at the memory's end, and outside it.
+// TestPlaces passes addresses at the end of the memory, and outside it, to each method that takes one.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	serving := hostcall.Run{Serving: true, Input: []byte("12345678")}
@@ -44,7 +44,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestCopies holds that what is read belongs to the host, and what is written to the guest.
+// TestCopies checks that bytes that were read belong to the host, and bytes that were written to the guest.
 func TestCopies(t *testing.T) {
 	t.Parallel()
 	m := []byte("0123456789abcdef")
@@ -76,7 +76,7 @@ func TestCopies(t *testing.T) {
 		c.Fail([]byte("failure"))
 		c.Progress(1, 2, nil)
 		if c.Grant() != nil || c.Principal() != nil || len(c.Input()) > 0 {
-			t.Error("a start is given something")
+			t.Error("a start has input, a principal or a grant")
 		}
 	})
 	if start.Output != "" || start.Failure != "" || start.Reports != nil {
@@ -84,7 +84,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestCharge has work add up until the host looks at the call.
+// TestCharge lets work add up until the host checks the call.
 func TestCharge(t *testing.T) {
 	t.Parallel()
 	g := hosttest.Begin(t, make([]byte, 1<<20), 1, hostcall.Run{})
@@ -100,7 +100,8 @@ func TestCharge(t *testing.T) {
 	}
 }
 
-// TestLongProgress has reports with a message as long as the memory: the host looks at as much of it as may be told, and charges for that.
+// TestLongProgress reports progress with a message as long as the memory. The host reads only as much of it as may be passed on, and
+// charges for that.
 // Proves: A tool stops
 func TestLongProgress(t *testing.T) {
 	t.Parallel()
@@ -111,7 +112,7 @@ func TestLongProgress(t *testing.T) {
 	}
 }
 
-// A state notes its end.
+// A state records that it was ended.
 type state struct {
 	ends  *[]string
 	name  string
@@ -124,7 +125,7 @@ func (s state) End(*hostcall.Call) {
 	}
 }
 
-// TestStatesEnd keeps states for two sets, one of them twice, and ends them, though one panics.
+// TestStatesEnd keeps states for two sets, one of them twice, and ends them all, although one panics.
 func TestStatesEnd(t *testing.T) {
 	t.Parallel()
 	var ends []string
@@ -156,13 +157,13 @@ func TestStatesEnd(t *testing.T) {
 	}
 	in(0, func() {
 		if c.Local() != nil {
-			t.Error("a state is left")
+			t.Error("a state is still kept")
 		}
 	})
 }
 
-// TestEnter makes a function run the guest, which calls a function of another set: each has the grant and the state of its own set, and the
-// first has them again afterwards.
+// TestEnter has a function run the guest, which calls a function of another set. Each function has the grant and the state of its own set. The first
+// function still has its own afterwards.
 // Proves: Nothing without a grant
 func TestEnter(t *testing.T) {
 	t.Parallel()
@@ -200,7 +201,7 @@ func TestEnter(t *testing.T) {
 	g.ABI.End()
 }
 
-// TestUses passes on what is used and held.
+// TestUses passes on uses, and memory that is held.
 func TestUses(t *testing.T) {
 	t.Parallel()
 	use := hostcall.Use{Capability: "http", Target: "https://example.com", Sent: 1, Received: 2, Took: 3, Outcome: "timeout"}

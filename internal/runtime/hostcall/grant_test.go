@@ -7,7 +7,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 )
 
-// origins are a grant that Go can't compare.
+// origins are a grant that Go can't compare with ==.
 type origins []string
 
 func (o origins) Equal(other any) bool {

@@ -4,14 +4,14 @@ import "time"
 
 // A Use is one use of a capability: what it asked of the outside world, and how that ended.
 type Use struct {
-	// Capability is a word for the set, such as "http". It is the same for all uses that a function counts.
+	// Capability is the name of the set in one word, such as "http". It is the same for all uses that a function counts.
 	Capability string
-	// Target is what was used, for people: an origin, a key, a tool. It never holds a secret, and is cut if it is long.
+	// Target says what was used, in a form for people: an origin, a key, a tool. It never holds a secret, and is cut if it is long.
 	Target string
 	// Sent and Received are in bytes.
 	Sent, Received int64
 	Took           time.Duration
-	// Outcome is empty if it worked, NotGranted, or the code of another failure that the guest was told.
+	// Outcome is empty if the use succeeded, NotGranted, or the code of another failure that the guest was told.
 	Outcome string
 	// Status is the status of an answer over HTTP, or 0.
 	Status int
@@ -22,18 +22,18 @@ type Use struct {
 // NotGranted is the Outcome of a use that the tool's grant does not allow.
 const NotGranted = "not_granted"
 
-// A Counter counts what a call uses. It is called by the call's goroutine, before the call returns.
+// A Counter counts what a call uses. The call's goroutine calls it before the call returns.
 type Counter interface {
 	Used(u Use)
 }
 
-// A Watcher is told of each use, but not of uses by calls inside the call. A Counter may be one, too.
+// A Watcher is told of each use, except uses by calls inside the call. A Counter may also be a Watcher.
 type Watcher interface {
 	Watched(u Use)
 }
 
-// Used counts a use, for the call's line in the log and its caller's accounts. At the level debug, each has a line of its own, and else the first of
-// a tool in a client's call that its grant does not allow.
+// Used counts a use, for the call's line in the log and its caller's accounts. At the level debug, each use has a line of its own. At other levels,
+// only a tool's first use in a client's call that its grant does not allow has one.
 func (c *Call) Used(u Use) { c.host.Used(u) }
 
 // Tally counts n uses of the tool's grant for the function's set, and returns the uses so far in the client's call, including all calls

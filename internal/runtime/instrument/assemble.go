@@ -22,7 +22,7 @@ func (w *rewriter) writeTypes(r *wasmbin.Reader) []byte {
 	return append(out, w.blocks...)
 }
 
-// blockOf returns the type of a block with these results, for which it may add a function type.
+// blockOf returns the type of a block with these results. It may have to add a function type for that.
 func (w *rewriter) blockOf(results []wasmbin.ValueType) []byte {
 	switch len(results) {
 	case 0:
@@ -43,7 +43,7 @@ func (w *rewriter) blockOf(results []wasmbin.ValueType) []byte {
 	return wasmbin.AppendS64(nil, int64(at))
 }
 
-// writeImports adds imports after the guest's, so that the indices of imported functions stay.
+// writeImports adds imports after the guest's own, so that the indices of imported functions stay the same.
 func (w *rewriter) writeImports(r *wasmbin.Reader) []byte {
 	n := 0
 	if r.Left() > 0 {
@@ -74,7 +74,7 @@ func (w *rewriter) writeFunctions(*wasmbin.Reader) []byte {
 	return out
 }
 
-// writeTables gives each table a maximum.
+// writeTables writes the tables, each with a maximum.
 func (w *rewriter) writeTables(r *wasmbin.Reader) []byte {
 	if r.Left() == 0 {
 		return nil
@@ -99,7 +99,7 @@ func (w *rewriter) writeTables(r *wasmbin.Reader) []byte {
 	return out
 }
 
-// writeGlobals writes the globals without their number. closeGlobals adds that, and more globals.
+// writeGlobals writes the globals without their number. closeGlobals adds the number, and more globals.
 func (w *rewriter) writeGlobals(r *wasmbin.Reader) []byte {
 	w.declared = make([]bool, len(w.functions))
 	w.taken = make([]bool, len(w.functions))
@@ -139,8 +139,8 @@ func (w *rewriter) writeGlobals(r *wasmbin.Reader) []byte {
 	return out
 }
 
-// closeGlobals adds a constant for each function that ref.func names. wazero makes a new object whenever a ref.func is
-// executed, and keeps it as long as the instance: in a loop, that is 48 bytes of the host's memory each time, without a limit.
+// closeGlobals adds a constant global for each function that ref.func names, as wazero makes a new object whenever a ref.func is executed, and keeps
+// it as long as the instance. In a loop, that would take 48 bytes of the host's memory each time, without a limit.
 func (w *rewriter) closeGlobals(written []byte) []byte {
 	w.out.AllGlobals = w.own + len(w.refOrder)
 	out := append(wasmbin.AppendU32(nil, uint32(w.out.AllGlobals+addedGlobals)), written...)
@@ -151,8 +151,8 @@ func (w *rewriter) closeGlobals(written []byte) []byte {
 	return out
 }
 
-// copyConstant copies a constant expression and adjusts the indices of functions in it. Those functions are declared by it,
-// and may be in a table.
+// copyConstant copies a constant expression and adjusts the indices of functions in it. It marks these functions as declared, and as possible
+// elements of a table.
 func (w *rewriter) copyConstant(r *wasmbin.Reader, out []byte) []byte {
 	start := r.Pos
 	var in wasmbin.Instruction
@@ -182,7 +182,7 @@ func (w *rewriter) copyConstant(r *wasmbin.Reader, out []byte) []byte {
 	}
 }
 
-// declare notes that a function may be in a table, and that ref.func may name it.
+// declare records that a function may be in a table, and that ref.func may name it.
 func (w *rewriter) declare(r *wasmbin.Reader, at int, index uint32) {
 	if int64(index) >= int64(len(w.functions)) {
 		r.Fail(at, "function %d is not declared: there are %d", index, len(w.functions))
@@ -191,7 +191,7 @@ func (w *rewriter) declare(r *wasmbin.Reader, at int, index uint32) {
 	w.declared[index], w.taken[index] = true, true
 }
 
-// writeExports adds exports to the guest's, whose indices Parse has checked.
+// writeExports writes the guest's exports, whose indices Parse has checked, and then those that are added.
 func (w *rewriter) writeExports(r *wasmbin.Reader) []byte {
 	n := 0
 	if r.Left() > 0 {
@@ -279,8 +279,8 @@ func (w *rewriter) writeElements(r *wasmbin.Reader) []byte {
 	return out
 }
 
-// writeData takes the active segments out of the data section, and leaves an empty one in the place of each, as there is after
-// an active segment has been written to the memory.
+// writeData takes the content out of active data segments. Each becomes an empty segment, as WebAssembly has it once an active segment has been
+// copied to the memory.
 func (w *rewriter) writeData(r *wasmbin.Reader) []byte {
 	if r.Left() == 0 {
 		return nil
@@ -363,7 +363,7 @@ func (w *rewriter) writeCode(r *wasmbin.Reader) []byte {
 		size = 0
 	}
 	out := wasmbin.AppendU32(make([]byte, 0, size+size/2), uint32(n+len(own)))
-	gone := 0 // bytes that were not kept
+	gone := 0 // bytes of custom sections that are dropped
 	m := &meter{w: w}
 	scale := w.scale(types)
 	for i := range w.bodies {
@@ -402,11 +402,10 @@ func (w *rewriter) body(i int) *wasmbin.Reader {
 	return &wasmbin.Reader{Data: w.data, Pos: w.bodies[i].start, End: w.bodies[i].end, Section: "function " + strconv.Itoa(w.imported+i) + ", code"}
 }
 
-// maxName is how many bytes of a name are kept: the error of a trap has the names of 30 functions.
+// maxName is how many bytes of a name are kept: the error of a trap names up to 30 functions.
 const maxName = 128
 
-// writeNames returns the content of a name section with the names of all functions. The names of locals appear nowhere, so
-// they are left out.
+// writeNames returns the content of a name section with the names of all functions. Names of locals are dropped, since nothing shows them.
 func (w *rewriter) writeNames(r *wasmbin.Reader) []byte {
 	module := ""
 	var names []byte
@@ -441,7 +440,7 @@ func (w *rewriter) writeNames(r *wasmbin.Reader) []byte {
 				}
 				add(w.shift(index), string(text.Prefix(name, maxName)))
 			}
-		case wasmbin.NamesGlobals: // Parse has not looked into it
+		case wasmbin.NamesGlobals: // Parse has not checked these
 			for n := s.U32("names"); n > 0 && s.Left() > 0; n-- {
 				index, name := s.U32("an index"), s.Name("a name")
 				if w.globalNames = w.globalNames || s.Err == nil; s.Err == nil && string(name) == stackPointer {
@@ -471,12 +470,12 @@ func (w *rewriter) writeNames(r *wasmbin.Reader) []byte {
 	return append(append(out, count...), names...)
 }
 
-// ownFunction is the index of a function that is added.
+// ownFunction returns the index of an added function.
 func (w *rewriter) ownFunction(number int) uint32 {
 	return uint32(len(w.functions) + added + number)
 }
 
-// ownFunctions returns the types and the bodies of the functions that are added.
+// ownFunctions returns the types and the bodies of the added functions.
 func (w *rewriter) ownFunctions() (types []uint32, bodies [][]byte) {
 	add := func(kind int, body []byte) {
 		types = append(types, w.addedType(uint32(kind)))
@@ -528,8 +527,8 @@ func (w *rewriter) slow() []byte {
 	return m.out
 }
 
-// chargeFunction charges a quarter of its operand, but no more than for the longest table or chunk: what is longer than that
-// traps or fails at once.
+// chargeFunction charges a quarter of its operand, but no more than for the longest table or chunk: an instruction with a larger operand traps
+// or fails at once.
 func (w *rewriter) chargeFunction() []byte {
 	const longest = max(maxTable, chunk)
 	m := w.ownBody(0)
@@ -565,8 +564,8 @@ func (w *rewriter) growFunction() []byte {
 	return m.out
 }
 
-// chunked returns the body of a function (to, from or value, length) that does what the instruction does, one chunk at a time,
-// and charges for it. Where the instruction would trap, it writes nothing.
+// chunked returns the body of a function with the parameters (to, from or value, length). It does what the instruction does, one chunk at a time, and
+// charges for it. If the instruction would trap, it writes nothing.
 func (w *rewriter) chunked(instruction ...byte) []byte {
 	const to, from, length, temp = 0, 1, 2, 3
 	kind := opcode.Bulk<<8 | uint16(instruction[1])
@@ -586,7 +585,7 @@ func (w *rewriter) chunked(instruction ...byte) []byte {
 		get(local, length)
 		m.op(opcode.I32Add)
 	}
-	long := func() { // reports whether more than one chunk is left
+	long := func() { // true if more than one chunk is left
 		get(length)
 		m.constant(chunk)
 		m.op(opcode.I32GtU)
@@ -617,8 +616,7 @@ func (w *rewriter) chunked(instruction ...byte) []byte {
 
 	long()
 	m.op(opcode.If, opcode.BlockEmpty)
-	// If an end wraps around, the whole instruction is executed, and traps. If an end is out of bounds, an empty instruction at
-	// the ends traps.
+	// If one of the ends wraps around, the whole instruction is executed, and traps. If an end is out of bounds, an empty instruction at the ends traps.
 	sum(to)
 	get(to)
 	m.op(opcode.I32LtU)

@@ -20,26 +20,26 @@ type scope struct {
 	loop   int  // index in rewriter.loops of the innermost loop, or -1
 	params int
 	result int
-	// These are for analyse.
+	// These are used by analyse.
 	start  int // offset of the instruction that opens it
 	serial int // rewriter.serial when it was opened
 	sets   int // locals that are set in it, as mark counts them
-	// These are for meter.
-	level   int  // index of the innermost charged level
+	// These are used by meter.
+	level   int  // index of the innermost level of charging
 	least   int  // smallest credit of the branches to its end
 	before  int  // credit at the if
-	labels  int  // that are open in what is written, its own included
-	refills bool // a loop that is left to call the host for fuel
-	join    int  // cost of getting to its end, or to the beginning of a loop
+	labels  int  // open labels in the written code, including its own
+	refills bool // this loop is left to call the host for fuel
+	join    int  // cost of jumping to its end, or to the beginning of a loop
 }
 
 // A loop is a loop of a body. The loops of a body are numbered in the order in which they begin.
 type loop struct {
-	cost  int  // of the instructions in it, and of entering the loops in it
+	cost  int  // of its instructions, and of entering the loops in it
 	short bool // it is unrolled
 }
 
-// begin is the credit with which a loop begins.
+// begin returns the credit with which a loop begins.
 func (l *loop) begin() int {
 	if l.short {
 		return l.cost * unrolled
@@ -49,27 +49,27 @@ func (l *loop) begin() int {
 
 // A function is a function that the module declares.
 type function struct {
-	start, end int // offsets of the body, beginning with its locals
+	start, end int // offsets of the body, which begins with the locals
 	code       int // offset of the first instruction
 	results    []wasmbin.ValueType
 	locals     int  // with the parameters
 	loops      int  // index of its first loop in rewriter.loops
 	edges      int  // index of its first edge in rewriter.edges
 	cost       int  // of the instructions outside of loops, and of entering the loops
-	indirect   bool // it holds an indirect call
-	frame      int  // estimate of the bytes of call stack that an activation takes at most
-	stack      int  // bytes that it charges for the call stack, 0 if it does not
+	indirect   bool // it contains an indirect call
+	frame      int  // estimate of the most bytes of call stack that an activation takes
+	stack      int  // bytes of call stack that it charges, 0 if it does not charge
 }
 
-// analyse reads the body of a function, checks every index in it, and notes what the metering needs.
+// analyse reads the body of a function, checks every index in it, and records what the metering needs.
 func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 	f.loops, f.edges = len(w.loops), len(w.edges)
 	w.serial++
 	joins := len(w.joins)
 	scopes := append(w.scopes[:0], scope{op: opcode.Block, loop: -1, result: len(f.results), serial: w.serial})
 	calls, sets, count := 0, 0, 0
-	passed := 0 // parameters and results of calls, beyond what fits into registers
-	wide := 0   // 16 instead of 8 bytes for a value
+	passed := 0 // parameters and results of calls that do not fit into registers
+	wide := 0   // values take 16 bytes instead of 8
 	f.cost = 1 + f.locals/4
 	var in wasmbin.Instruction
 	for r.Err == nil && len(scopes) > 0 {
@@ -165,21 +165,20 @@ func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 	}
 }
 
-// The frame of most functions is estimated by what is in them: that is about twice the frame of an ordinary function, and at
-// least a seventh of one that was made to be large. One with more than roughFrame bytes is measured. A loop that interprets has
-// thousands of instructions and values, few of which are needed at a time: JS_CallInternal of QuickJS was taken for 23 KB, is
-// measured as 11, and has 7.6.
+// The frame of a function is first estimated from its instructions. The estimate is about twice the frame of an ordinary function, and at least a
+// seventh of the frame of one that was made to be large. If it exceeds roughFrame bytes, the frame is measured. An interpreter's loop has thousands
+// of instructions and values, but needs few of them at a time: JS_CallInternal of QuickJS is estimated at 23 KB and measured at 11, and has 7.6.
 const (
 	roughFrame  = 1024
-	roughFactor = 6 // a measured frame is at least this part of the estimate
+	roughFactor = 6 // a measured frame counts as at least a sixth of the estimate
 )
 
-// passes returns how many parameters and results a call passes beyond those that are always in registers.
+// passes returns how many parameters and results of a call may not be in registers.
 func (w *rewriter) passes(t uint32) int {
 	return max(0, len(w.types[t].Params)-6) + max(0, len(w.types[t].Results)-1)
 }
 
-// pay adds to the cost of the innermost loop, or of the function.
+// pay adds to the cost of the innermost loop or, outside of loops, of the function.
 func (w *rewriter) pay(f *function, loop, cost int) {
 	if loop < 0 {
 		f.cost += cost
@@ -245,7 +244,7 @@ func (w *rewriter) check(r *wasmbin.Reader, in *wasmbin.Instruction) {
 	}
 }
 
-// needsMemory reports whether the instruction is valid only in a module with a memory.
+// needsMemory reports whether an instruction is valid only in a module with a memory.
 func needsMemory(in *wasmbin.Instruction) bool {
 	switch op := in.Op; {
 	case op >= opcode.Load && op <= opcode.MemoryGrow, op == opcode.MemoryInit, op == opcode.MemoryCopy, op == opcode.MemoryFill:
@@ -285,7 +284,7 @@ func (w *rewriter) checkLabel(r *wasmbin.Reader, in *wasmbin.Instruction, scopes
 	}
 }
 
-// price returns the cost of an instruction whose indices have been checked: its weight, and the values that it moves.
+// price returns the cost of an instruction whose indices have been checked: its weight, and the cost of the values that it moves.
 func (w *rewriter) price(in *wasmbin.Instruction, scopes []scope, f *function) int {
 	cost := weight(in)
 	moved := func(depth uint32) int {
@@ -323,7 +322,7 @@ func (w *rewriter) price(in *wasmbin.Instruction, scopes []scope, f *function) i
 	return cost
 }
 
-// flatAt returns what a caller pays for a function that does not charge for itself, and 0 for others.
+// flatAt returns what a caller is charged for a function that does not charge for itself, and 0 for other functions.
 func (w *rewriter) flatAt(index uint32) int {
 	if int(index) < w.imported {
 		return 0
@@ -331,8 +330,8 @@ func (w *rewriter) flatAt(index uint32) int {
 	return int(w.flat[int(index)-w.imported])
 }
 
-// mark notes that a local is set, in the open scopes. scope.sets is the number of locals set in a scope, once it is closed and those of
-// inner scopes have been added.
+// mark records in the open scopes that a local is set. Once a scope is closed and the counts of inner scopes have been added, scope.sets is the
+// number of locals that are set in it.
 func (w *rewriter) mark(scopes []scope, local uint32) {
 	if int64(local) >= int64(len(w.marks)) {
 		w.marks = append(w.marks, make([]int, int(local)+1-len(w.marks))...)
@@ -340,14 +339,14 @@ func (w *rewriter) mark(scopes []scope, local uint32) {
 	last := w.marks[local]
 	w.marks[local] = w.serial
 	scopes[len(scopes)-1].sets++
-	if last > scopes[0].serial { // it already counts in the scopes that were open then
+	if last > scopes[0].serial { // it has already been counted in the scopes that were open then
 		scopes[sort.Search(len(scopes), func(i int) bool { return scopes[i].serial >= last })-1].sets--
 	}
 }
 
-// unmark notes that a scope has been closed.
+// unmark adds a closed scope's count to the scope around it.
 func (w *rewriter) unmark(scopes []scope, closed *scope) {
-	if len(scopes) == 0 { // the function: only results get out of it
+	if len(scopes) == 0 { // the function itself: only results leave it
 		return
 	}
 	scopes[len(scopes)-1].sets += closed.sets
@@ -356,8 +355,8 @@ func (w *rewriter) unmark(scopes []scope, closed *scope) {
 	}
 }
 
-// measure measures the function's frame, and how many locals are moved in it, if one of the two seems large. The
-// function's joins begin at w.joins[joins].
+// measure measures the function's frame, and how many locals are moved at its joins, if either seems to be large. The function's joins begin at
+// w.joins[joins].
 func (w *rewriter) measure(f *function, joins, wide int) {
 	own := w.joins[joins:]
 	slices.SortFunc(own, func(a, b join) int { return cmp.Compare(a.at, b.at) })

@@ -10,9 +10,9 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestCompilingLoads has functions of many loads, each from an address of its own, and many blocks. At the end of each
-// block wazero keeps a list of the addresses that it has checked: without a check of ours that makes it forget, the
-// lists take loads × blocks × 32 bytes. It does not run in parallel, since it measures what is allocated.
+// TestCompilingLoads compiles functions with many loads, each from a different address, and with many blocks. At the end of each block, wazero keeps
+// a list of the addresses that it has checked. Without a charge of ours in between, which makes wazero forget them, the lists take loads × blocks ×
+// 32 bytes. The test is not parallel, since it measures allocations.
 func TestCompilingLoads(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles for several seconds: not with -short")
@@ -48,7 +48,7 @@ func TestCompilingLoads(t *testing.T) {
 	}
 }
 
-// Elements are counted in segments of all kinds.
+// Elements count in segments of every kind.
 // Proves: Compiling is bounded
 func TestElements(t *testing.T) {
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestElements(t *testing.T) {
 	}
 }
 
-// Tables count with what they begin with, or with what they can grow to.
+// Tables count with their initial size, or with the size to which they can grow.
 // Proves: Limits hold, one by one and in sum
 func TestTables(t *testing.T) {
 	t.Parallel()

@@ -8,13 +8,13 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/wasmtest"
 )
 
-// What tests put modules together of.
+// Parts from which tests build modules.
 var (
 	module, section, custom = wasmtest.Module, wasmtest.Section, wasmtest.Custom
 	vec, str, b, leb        = wasmtest.Vec, wasmtest.Str, wasmtest.Bytes, wasmtest.LEB
 )
 
-// rewrite parses a module, and rewrites it. Weigh must find the same.
+// rewrite parses a module, and rewrites it. Weigh must return the same as Rewrite.
 func rewrite(module []byte) (*instrument.Rewritten, error) {
 	m, err := wasmbin.Parse(module)
 	if err != nil {

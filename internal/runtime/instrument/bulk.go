@@ -5,25 +5,25 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 )
 
-// chunk is how many bytes a bulk instruction works on between two looks at the fuel: four pages. A page takes up to 30 µs
-// where a virtual machine has to fetch it from its host. Copying a chunk takes 2 µs, compared to which a look takes little.
+// chunk is how many bytes a bulk instruction processes between two checks of the fuel: four pages. A page takes up to 30 µs if a virtual machine has
+// to get it from its host. Copying a chunk takes 2 µs, so a check costs little in comparison.
 const chunk = 16 << 10
 
-// quarter is by how many bits a number of bytes or table elements is shifted to the right to give units of fuel.
+// quarter is by how many bits a number of bytes or table elements is shifted to the right to get units of fuel.
 const quarter = 2
 
-// shortConstant is the longest memory.fill or memory.copy of a constant length, in bytes, that stays as it is.
+// shortConstant is the greatest constant length of a memory.fill or memory.copy that is left unchanged, in bytes.
 const shortConstant = 256
 
-// The functions that are added, in their order. Those that need no memory are added even if the module has no use for
-// them: a fixed order is worth more than a few bytes.
+// The added functions, in their order. Those that need no memory are added even if the module does not use them: a fixed order is worth more
+// than a few bytes.
 const (
 	ownSlow   = iota // () -> (): asks the host for fuel or call stack
-	ownCharge        // (n i32): charges for an instruction that does n of something
-	ownGrow          // memory.grow, these three where there is a memory
+	ownCharge        // (n i32): charges for an instruction that processes n bytes or elements
+	ownGrow          // memory.grow; this one and the next two only if there is a memory
 	ownFill
 	ownCopy
-	ownInit // memory.init of the first long data segment; the other long ones' follow
+	ownInit // memory.init of the first long data segment; those of the other long ones follow
 )
 
 // bulk writes an instruction whose time depends on an operand.
@@ -55,7 +55,7 @@ func (m *meter) bulk(in, last *wasmbin.Instruction) {
 	}
 }
 
-// chargeOperand charges for the number on top of the stack, and leaves it there.
+// chargeOperand charges for the number on top of the operand stack, and leaves it there.
 func (m *meter) chargeOperand(in *wasmbin.Instruction) {
 	m.flush(in.Start)
 	m.index(opcode.LocalTee, m.temp)
@@ -63,7 +63,7 @@ func (m *meter) chargeOperand(in *wasmbin.Instruction) {
 	m.index(opcode.LocalGet, m.temp)
 }
 
-// take charges the i32 on top of the stack, which is 1<<24 at most.
+// take charges the i32 on top of the operand stack, which is at most 1<<24.
 func (m *meter) take(temp uint32) {
 	m.index(opcode.LocalSet, temp)
 	m.global(opcode.GlobalGet, globalFuel)

@@ -2,22 +2,22 @@ package instrument
 
 import "slices"
 
-// The call stack is bounded by a global. A function that can be part of a recursion takes what an activation needs from it
-// on entry, and gives that back on return. To do so in every function would cost too much. So only some functions charge,
-// enough of them that every cycle in the call graph has one, and each charges for the functions that it may call in between:
-//   - functions with an indirect call, which may lead to any function in a table;
-//   - functions that a walk through the direct calls comes back to while it is still in them;
-//   - functions below which the stack may get deeper than maxUncharged.
+// A global bounds the call stack. A function that can be part of a recursion takes from it, on entry, what an activation needs, and gives that back
+// on return. Doing so in every function would cost too much. So only some functions charge, but enough of them that every cycle in the call graph
+// has one. Each of them also charges for the functions that it may call in between. Functions that charge are:
+//   - those with an indirect call, which may lead to any function in a table;
+//   - those that a walk through the direct calls reaches again while it is still inside them;
+//   - those below which the stack may get deeper than maxUncharged.
 
-// maxUncharged is how deep, in bytes, functions that do not charge may nest. A function that charges does so for that depth, too,
-// used or not: with 8 KiB, encoding/json took 27 KB for each level of a nested value, with this 4.5 KB, at the same speed.
+// maxUncharged is how deep, in bytes, functions that do not charge may nest. A function that charges pays for that depth, too, whether it is used or
+// not. With 8 KiB, encoding/json took 27 KB for each level of a nested value; with 512 bytes it takes 4.5 KB, at the same speed.
 const maxUncharged = 512
 
 // maxStackCharge is the most, in bytes, that an activation may charge.
 const maxStackCharge = 16 << 20
 
-// edge adds a call to the function that is being read. It leads to a function or, for an indirect call, to a type, whose
-// number follows the functions' numbers.
+// edge adds a call to the function that is being read: to another function or, for an indirect call, to a type. The numbers of types follow
+// those of functions.
 func (w *rewriter) edge(to int) {
 	if w.seen[to] != w.current+1 {
 		w.seen[to] = w.current + 1
@@ -34,7 +34,7 @@ func (w *rewriter) calls(f int) []uint32 {
 	return w.edges[w.bodies[f].edges:end]
 }
 
-// chargeStack decides what each function charges for the call stack.
+// chargeStack decides how much call stack each function charges.
 func (w *rewriter) chargeStack() {
 	const (
 		unseen = iota
@@ -44,7 +44,7 @@ func (w *rewriter) chargeStack() {
 	type visit struct{ function, next int }
 	state := make([]byte, len(w.bodies))
 	charges := make([]bool, len(w.bodies))
-	depth := make([]int, len(w.bodies)) // of the function and below it, up to functions that charge
+	depth := make([]int, len(w.bodies)) // of a function and those below it, down to functions that charge
 	var path []visit
 	for root := range w.bodies {
 		if state[root] != unseen {
@@ -80,7 +80,7 @@ func (w *rewriter) chargeStack() {
 			path = path[:len(path)-1]
 		}
 	}
-	// The depth that an indirect call may lead to, by type.
+	// The depth that an indirect call may add, by type.
 	indirect := map[int]int{}
 	for f := range w.bodies {
 		if index := f + w.imported; w.taken[index] && !charges[f] {
@@ -111,22 +111,21 @@ func (w *rewriter) deepest(f int, charges []bool, depth []int) int {
 	return most
 }
 
-// A LinearStack is the stack in its memory on which code made by LLVM (C, C++, Rust, Zig, TinyGo) keeps variables whose address it takes.
-// It grows downwards, and nothing in WebAssembly bounds it. When it is used up, its pointer goes below its end into data, or wraps around 0
-// to addresses beyond the memory, where the next access traps like any wild one.
+// A LinearStack is the stack in a module's memory on which code made by LLVM (C, C++, Rust, Zig, TinyGo) keeps variables whose address is taken. It
+// grows downwards, and nothing in WebAssembly bounds it. When it is used up, its pointer goes below its end into data, or wraps around 0 to addresses
+// beyond the memory, where the next access traps like any wild one.
 type LinearStack struct {
-	// Pointer is the index in Rewritten.Globals of the stack pointer.
+	// Pointer is the index of the stack pointer in Rewritten.Globals.
 	Pointer int
-	// End is the lowest address of the stack: where the data below it ends, or 0.
+	// End is the lowest address of the stack: the end of the data below it, or 0.
 	End uint32
 }
 
-// redZone is how far below the pointer a function that calls nothing may write: LLVM does not move the pointer for up to
-// 128 bytes.
+// redZone is how far below the pointer a function that calls no other may write: LLVM does not move the pointer for up to 128 bytes.
 const redZone = 128
 
-// Overflown reports whether the stack was used up, given its pointer and the size of the memory in bytes. An address above
-// the stack says nothing: a guest may have further stacks in its memory, as TinyGo has for goroutines.
+// Overflown reports whether the stack was used up, given its pointer and the size of the memory in bytes. A pointer above the stack proves nothing: a
+// guest may have further stacks in its memory, as TinyGo has for goroutines.
 func (s *LinearStack) Overflown(pointer, memory uint32) bool {
 	return pointer < s.End+redZone || pointer > memory
 }
@@ -141,8 +140,8 @@ type pointer struct {
 	first  uint32 // its value
 }
 
-// findLinearStack finds the stack pointer. It is the global that has this name in an export or in the name section. Where no
-// global has a name, it is the first one, where wasm-ld places it. In modules by Go, the first global begins as 0.
+// findLinearStack finds the stack pointer: the global that an export or the name section calls by that name. If no global has a name, it is the first
+// global, where wasm-ld puts it. In modules made by Go, the first global begins as 0.
 func (w *rewriter) findLinearStack() {
 	named := max(w.stackExport, w.stackName)
 	if named == 0 && w.globalNames {

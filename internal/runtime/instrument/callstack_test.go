@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestLinearStack checks what is taken for the pointer of a stack in memory, and what is not.
+// TestLinearStack checks which globals are taken for the pointer of a stack in memory, and which are not.
 func TestLinearStack(t *testing.T) {
 	t.Parallel()
 	global := func(mutable byte, value ...byte) []byte {

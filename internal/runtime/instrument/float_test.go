@@ -10,12 +10,12 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/instrument"
 )
 
-// TestFloatsAreCharged counts what each instruction costs that takes some 150 cycles for denormal numbers on processors by Intel, up to 80 ns:
-// 5 units at 16 ns. TestFloats measures it, but finds nothing wrong on processors that take no longer.
+// TestFloatsAreCharged checks the cost of instructions that take some 150 cycles for denormal numbers on Intel's processors. That is up to 80 ns: 5
+// units at 16 ns. TestFloats measures their time, but can't find a mistake on other processors.
 // Proves: A tool stops
 func TestFloatsAreCharged(t *testing.T) {
 	t.Parallel()
-	const many, least = 2000, 5                                                            // fuel is taken for some hundred instructions at a time
+	const many, least = 2000, 5                                                            // fuel is charged for some hundred instructions at a time
 	const f32s, f64s, vectors = "\x20\x01\x20\x02", "\x20\x03\x20\x04", "\x20\x05\x20\x06" // gets two locals
 	codes := map[string]string{
 		"f32.sqrt": f32s[:2] + "\x91", "f64.sqrt": f64s[:2] + "\x9f", "f32.demote_f64": f64s[:2] + "\xb6", "f64.promote_f32": f32s[:2] + "\xbb",

@@ -20,7 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/wasmtest"
 )
 
-// addRewriteSeeds adds what the other tests rewrite, and a share of the specification's modules.
+// addRewriteSeeds adds the modules of other tests, and a part of the specification's.
 func addRewriteSeeds(f *testing.F) {
 	for _, m := range wasmtest.Accepted() {
 		f.Add(m)
@@ -42,7 +42,7 @@ func addRewriteSeeds(f *testing.F) {
 	}
 }
 
-// Any bytes give an error, or a module that is valid exactly if the original is, and that can be stopped.
+// Any bytes result in an error, or in a module that can be stopped, and that is valid exactly if the original is.
 // Proves: A tool stops
 func FuzzRewrite(f *testing.F) {
 	addRewriteSeeds(f)
@@ -61,7 +61,7 @@ func FuzzRewrite(f *testing.F) {
 		}
 		want, got := compiles(h, module), compiles(h, r.Module)
 		if want != nil && strings.Contains(want.Error(), "custom section") {
-			return // names that nobody can read are left out: they don't make a module invalid
+			return // names that can't be read are dropped; they don't make a module invalid
 		}
 		if (want == nil) != (got == nil) {
 			t.Fatalf("the original compiles: %v, the rewritten: %v", want, got)
@@ -80,8 +80,8 @@ func FuzzRewrite(f *testing.F) {
 	})
 }
 
-// stop runs all exports with zeros. Each must end within a few slices, of its own or by force; what ends of its own does
-// what it does in the original.
+// stop calls all exports with zeros. Each call must end within a few slices, by itself or because it is stopped. If it ends by itself, it must do the
+// same as in the original.
 func stop(t *testing.T, h *host, module []byte, r *instrument.Rewritten) {
 	ctx := context.Background()
 	h.slice, h.refills, h.most = 1000, 0, 20
@@ -97,7 +97,7 @@ func stop(t *testing.T, h *host, module []byte, r *instrument.Rewritten) {
 		t.Fatalf("the original does not start: %v", err)
 	}
 	defer plain.Close(ctx)
-	same := true // as long as nothing was stopped on its way
+	same := true // only as long as nothing was stopped on the way
 	for _, name := range slices.Sorted(maps.Keys(plain.ExportedFunctionDefinitions())) {
 		h.refills = 0
 		m.ExportedGlobal(instrument.StackGlobal).(api.MutableGlobal).Set(64 << 10)
@@ -121,7 +121,7 @@ func stop(t *testing.T, h *host, module []byte, r *instrument.Rewritten) {
 	}
 }
 
-// compiles reports what wazero says of a module.
+// compiles reports whether wazero accepts a module.
 func compiles(r wazero.Runtime, module []byte) error {
 	compiled, err := r.CompileModule(context.Background(), module)
 	if err != nil {
@@ -130,7 +130,7 @@ func compiles(r wazero.Runtime, module []byte) error {
 	return compiled.Close(context.Background())
 }
 
-// firstLine returns what an error says before its stack trace.
+// firstLine returns the part of an error's text before its stack trace.
 func firstLine(err error) string {
 	if err == nil {
 		return ""
@@ -139,7 +139,7 @@ func firstLine(err error) string {
 	return first
 }
 
-// slots is the number of values that parameters take in a call.
+// slots returns how many values a call needs for the parameters.
 func slots(types []api.ValueType) int {
 	n := len(types)
 	for _, t := range types {

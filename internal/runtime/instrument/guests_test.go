@@ -163,7 +163,7 @@ type cpuCall struct {
 
 var cpuCalls = []cpuCall{{"hash", 400}, {"sorting", 60_000}, {"jsons", 400}, {"matrix", 120}, {"fib", 26}}
 
-// buildCPUGuests returns guests as compilers make them; a missing compiler is skipped.
+// buildCPUGuests builds guests with real compilers. It skips those whose compiler is missing.
 func buildCPUGuests(t testing.TB) []cpuGuestModule {
 	t.Helper()
 	guests := []cpuGuestModule{{"go", wasmtest.BuildGo(t, cpuGuest), cpuCalls}}

@@ -15,8 +15,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// RewriterVersion is raised whenever Rewrite rewrites a module differently or refuses other modules. It belongs in the key
-// under which anything about rewritten modules is kept: what is found there is neither rewritten nor checked again.
+// RewriterVersion is raised whenever Rewrite rewrites a module differently or refuses other modules. It must be part of the key under which anything
+// about rewritten modules is stored, since stored modules are neither rewritten nor checked again.
 const RewriterVersion = 16
 
 // The names that Rewrite adds to a module.
@@ -39,7 +39,7 @@ const (
 )
 
 const (
-	ownPrefix    = "toolsrv." // of the exports that are added: no guest may use it
+	ownPrefix    = "toolsrv." // prefix of the added exports: no guest may use it
 	startExport  = ownPrefix + "start"
 	globalExport = ownPrefix + "global."
 )
@@ -68,22 +68,21 @@ const (
 	addedTypes
 )
 
-// mostGlobals is how many globals a module may have, and to how many functions it may take references: every instance pays
-// for each.
+// mostGlobals is how many globals a module may have, and how many functions it may take references to: every instance pays for each.
 const mostGlobals = 10_000
 
 // mostFunctions is how many functions a module may have of its own. The Go compiler has 20,000. Each takes the compiler 8 µs at least.
 const mostFunctions = 300_000
 
-// maxCode is how many bytes of code a module may have, before and after metering, if no function takes memory.
+// maxCode is how many bytes of code a module may have, before and after metering, if its functions take no memory to compile.
 const maxCode = maxBytesTotal / bytesCode
 
-// maxInstructions is how many instructions and targets of br_table a module may have, as to read and write each takes up to 0.1 µs of the
-// server's own time. The Go compiler has 15 million, in 32 MB of code.
+// maxInstructions is how many instructions and targets of br_table a module may have: reading and writing each takes up to 0.1 µs of the server's own
+// time. The Go compiler has 15 million, in 32 MB of code.
 const maxInstructions = 20_000_000
 
-// maxTable is how many elements of 8 bytes the tables of a module may hold together when it starts, and each of them later:
-// no memory limit counts them, and one instruction can write a whole table.
+// maxTable is how many elements of 8 bytes the tables of a module may hold together when it starts, and each of them later. No memory limit counts
+// them, and one instruction can write a whole table.
 const maxTable = 128 << 10
 
 // maxInit is how many elements and element segments a module may have, whether active, passive or declared: each takes
@@ -100,27 +99,26 @@ type Rewritten struct {
 	Start string
 	// Globals are the module's own mutable globals of the types i32, i64, f32 and f64, in their order.
 	Globals []Global
-	// Fresh says why resetting the memory and Globals does not reset an instance ("table.set in function 12"). It is "" where
-	// it does.
+	// Fresh says why an instance can't be reset by resetting its memory and Globals ("table.set in function 12"). It is "" if that is enough.
 	Fresh string
-	// LinearStack is the stack in the module's memory; nil if it is not known to have one.
+	// LinearStack is the stack in the module's memory, or nil if none is known.
 	LinearStack *LinearStack
-	// These tell what an instance takes beside its memory: how many elements and element segments there are, how many elements the
-	// tables can have, and how many globals, including the ones for ref.func, and data segments there are.
+	// These say what an instance takes in addition to its memory: the number of elements and element segments, the number of elements that the tables
+	// can hold, and the numbers of globals, including those for ref.func, and of data segments.
 	Elements     int
 	TableMost    uint64
 	AllGlobals   int
 	DataSegments int
-	// Weight is what compiling Module is predicted to take.
+	// Weight is the predicted cost of compiling Module.
 	Weight Weight
 	// MemoryMin and MemoryMax are the memory's limits in pages of 64 KiB; both are 0 if there is no memory.
 	MemoryMin, MemoryMax uint64
 }
 
-// A Weight is what compiling takes: time, and bytes of memory.
+// A Weight is a cost of compiling: time, and bytes of memory.
 type Weight = weigh.Weight
 
-// A DataSegment is content that belongs at Offset in the memory. Whether it lies inside has not been checked.
+// A DataSegment is content that belongs at Offset in the memory. Whether it fits into the memory has not been checked.
 type DataSegment struct {
 	Offset  uint32
 	Content []byte // shares memory with the module that was rewritten
@@ -135,7 +133,7 @@ type Global struct {
 // A rewriter is the state of one Rewrite. Indices of functions refer to the original module.
 type rewriter struct {
 	m    *wasmbin.Module
-	dry  bool // nothing is written but to be weighed
+	dry  bool // the module is only weighed, and what is written is dropped
 	data []byte
 
 	types     []wasmbin.FuncType
@@ -147,54 +145,55 @@ type rewriter struct {
 	announced int // number of data segments in the data count section
 
 	blocks    []byte         // types that are added for blocks
-	blockAt   map[string]int // results to index of such a type
+	blockAt   map[string]int // results to the index of such a type
 	canonical []int          // for each type, the first one that equals it
 	declared  []bool         // functions that ref.func may name
 	taken     []bool         // functions that may be in a table
 	elements  int            // number of element segments
 	tableMost uint64         // elements that the tables could grow to
-	grows     bool           // an instruction grows a table
-	segments  []int          // length of each data segment, 0 of an active one
-	long      map[uint32]int // by index, the data segments that memory.init names and that are longer than a chunk: their place in longOrder
+	grows     bool           // some instruction grows a table
+	segments  []int          // length of each data segment, 0 if it is active
+	long      map[uint32]int // by index, the data segments that memory.init names and that are longer than a chunk: their index in longOrder
 	longOrder []uint32
-	refs      map[uint32]int // functions that ref.func names: their number among these
+	refs      map[uint32]int // functions that ref.func names: their index in refOrder
 	refOrder  []uint32
 
 	bodies  []function
-	flat    []uint8 // cost of each function that is charged where it is called, or 0
+	flat    []uint8 // cost of each function that its callers are charged for, or 0
 	loops   []loop
-	joins   []join // by their offsets: those that cost something
-	marks   []int  // serial with which each local was last set, in whatever function
+	joins   []join // in order of their offsets; only those that cost something
+	marks   []int  // the serial with which each local was last set, in any function
 	serial  int    // of the instruction that is being read
 	edges   []uint32
-	seen    []int // function that has the edge already, plus 1
+	seen    []int // function that has this edge already, plus 1
 	scopes  []scope
 	current int // function that is being read
-	read    int // instructions so far, and targets of br_table
-	own     int // number of the globals that the module declares itself
+	read    int // instructions and targets of br_table so far
+	own     int // number of globals that the module itself declares
 	mutable int // number of the module's mutable globals
 
-	pointers               []pointer     // that may be the stack pointer
-	stackExport, stackName int           // index of the global that is called so, plus 1; 0 means none is
+	pointers               []pointer     // globals that may be the stack pointer
+	stackExport, stackName int           // index of the global with that name, plus 1; 0 means none
 	globalNames            bool          // the name section has names of globals
-	ruler                  *weigh.Ruler  // of functions as they are read
-	compiled               *weigh.Module // what is written, as the compiler will see it
+	ruler                  *weigh.Ruler  // measures functions as they are read
+	compiled               *weigh.Module // the written code, as the compiler will see it
 
-	dataUsed bool // an instruction names a data segment
+	dataUsed bool // some instruction names a data segment
 	out      Rewritten
 }
 
 // Rewrite instruments a module so that it can be metered and reset. The new module charges fuel at the entry of each function,
 // in each loop, and for instructions whose time depends on an operand; it charges call stack where functions may recurse.
 //
-// Rewrite checks all indices, so that its additions make no invalid index valid. It does not check types: the compiler
-// has to validate the result. Beyond what Parse refuses, it refuses instructions that it does not know, and whatever makes
-// a compiler or an instance take more than the module's size suggests. Errors give the section or function, and the offset.
+// Rewrite checks all indices, so that no invalid index becomes valid by its additions. It does not check types: the compiler has to validate the
+// result. Beyond what Parse refuses, it refuses instructions that it does not know, and whatever makes a compiler or an instance take more than the
+// module's size suggests. Errors give the section or function, and the offset.
 //
-// Of custom sections only the names of functions are kept: the others describe the old code.
+// Of the custom sections, only the names of functions are kept, since the rest describes the old code.
 func Rewrite(m *wasmbin.Module) (*Rewritten, error) { return newRewriter(m, false).rewrite() }
 
-// Weigh checks all that Rewrite does, and returns what compiling the module is predicted to take. It keeps nothing of what Rewrite would write.
+// Weigh makes all the checks that Rewrite makes, and returns the predicted cost of compiling the module. It keeps nothing of what
+// Rewrite would write.
 func Weigh(m *wasmbin.Module) (Weight, error) {
 	r, err := newRewriter(m, true).rewrite()
 	if err != nil {
@@ -224,7 +223,7 @@ func newRewriter(m *wasmbin.Module, dry bool) *rewriter {
 	return w
 }
 
-// rewrite writes the sections in an order in which each finds what it needs from the others.
+// rewrite writes the sections in such an order that each finds what it needs from the others.
 func (w *rewriter) rewrite() (*Rewritten, error) {
 	if err := w.checkFrame(); err != nil {
 		return nil, err
@@ -289,13 +288,12 @@ func (w *rewriter) rewrite() (*Rewritten, error) {
 		out = append(out, contents[id]...)
 	}
 	out = wasmbin.AppendU32(append(out, wasmbin.SectionCustom), uint32(len(names)))
-	rewritten := w.out // a copy, so that w is not kept alive
+	rewritten := w.out // copied, so that w is not kept alive
 	rewritten.Module = append(out, names...)
 	return &rewritten, nil
 }
 
-// checkFrame refuses names that collide with what is added, and declarations that every instance would pay for. Memories are
-// the sandbox's to judge.
+// checkFrame refuses names that collide with added ones, and declarations that every instance would pay for. Memories are checked by the sandbox.
 func (w *rewriter) checkFrame() error {
 	for _, i := range w.m.Imports() {
 		if i.Module == MeterModule {
@@ -334,7 +332,7 @@ func (w *rewriter) checkFrame() error {
 	return nil
 }
 
-// compareTypes finds equal types: an indirect call by one of them reaches the functions of all.
+// compareTypes finds equal types: an indirect call by one of them can reach the functions of all.
 func (w *rewriter) compareTypes() {
 	w.canonical = make([]int, len(w.types))
 	first := make(map[string]int, len(w.types))
@@ -357,10 +355,10 @@ func (w *rewriter) compareTypes() {
 	}
 }
 
-// addedType is the index of a type that is added.
+// addedType returns the index of an added type.
 func (w *rewriter) addedType(number uint32) uint32 { return uint32(len(w.types)) + number }
 
-// shift is the new index of a function.
+// shift returns the new index of a function.
 func (w *rewriter) shift(index uint32) uint32 {
 	if int64(index) >= int64(w.imported) {
 		return index + added
@@ -368,27 +366,27 @@ func (w *rewriter) shift(index uint32) uint32 {
 	return index
 }
 
-// notFresh notes why an instance can't be reset in place, unless there is a reason already.
+// notFresh records why an instance can't be reset in place, unless a reason is known already.
 func (w *rewriter) notFresh(what string) {
 	if w.out.Fresh == "" {
 		w.out.Fresh = fmt.Sprintf("%s in function %d", what, w.imported+w.current)
 	}
 }
 
-// What compiling may take, as package weigh predicts it. Nothing can stop wazero's compiler, and a function of 28 KB can
-// make it take a gigabyte. No hostile function within these bounds has taken more than 5 s or 512 MB. A module of 20 MB that
-// is not hostile at all takes 16 s and 350 MB, so the bounds grow with the code.
+// Limits on the cost of compiling, as package weigh predicts it. Nothing can stop wazero's compiler, and a function of 28 KB can make it take a
+// gigabyte. No hostile function within these limits has taken more than 5 s or 512 MB. A perfectly ordinary module of 20 MB takes 16 s and 350 MB, so
+// the limits grow with the code.
 const (
 	maxNanos      = 3_000_000_000 // of a function
 	maxBytes      = 384 << 20
-	maxBytesTotal = 512 << 20 // of the most expensive function, with bytesCode for each byte of code
+	maxBytesTotal = 512 << 20 // of the most expensive function, plus bytesCode for each byte of code
 	bytesCode     = 14
-	maxNanosBase  = 3_500_000_000 // of all functions together, and for each byte of code
+	maxNanosBase  = 3_500_000_000 // of all functions together, plus maxNanosByte for each byte of code
 	maxNanosByte  = 1_200
 )
 
-// wazero compiles an entry for functions of each type, used or not, and does so again whenever it loads code. No compiler's module has a
-// fiftieth of the types that may take so long.
+// wazero compiles an entry point for functions of each type, used or not, and does so again whenever it loads code. No module that a compiler has
+// made had a fiftieth of the types that this limit allows.
 const (
 	maxNanosTypes = 500_000_000
 	nanosType     = 10_000
@@ -397,7 +395,7 @@ const (
 	bytesValue    = 150
 )
 
-// weighTypes adds what it takes to compile the ways into functions, and refuses the module if that is too much.
+// weighTypes adds the cost of compiling the entry points of functions, and refuses the module if that is too much.
 func (w *rewriter) weighTypes() error {
 	types, values := int64(len(w.types)), int64(0)
 	for _, t := range w.types {
@@ -411,7 +409,7 @@ func (w *rewriter) weighTypes() error {
 	return nil
 }
 
-// scale returns a scale for the functions as they are written. own are the types of the added ones.
+// scale returns a scale for the functions as they are written. own has the types of the added ones.
 func (w *rewriter) scale(own []uint32) *weigh.Scale {
 	m := &weigh.Module{Types: w.signatures(), Imported: w.imported + added, Globals: w.globals + addedGlobals + len(w.refOrder), Mutable: w.mutable + addedGlobals}
 	m.Types = append(m.Types, weigh.Signature{}, weigh.Signature{Params: 1, Results: 1}, weigh.Signature{Params: 1}, weigh.Signature{Params: 3})
@@ -424,7 +422,7 @@ func (w *rewriter) scale(own []uint32) *weigh.Scale {
 	return weigh.NewScale(m)
 }
 
-// signatures returns the types of functions and blocks.
+// signatures returns the types as package weigh needs them.
 func (w *rewriter) signatures() []weigh.Signature {
 	all := make([]weigh.Signature, 0, len(w.types)+addedTypes)
 	for _, t := range w.types {
@@ -433,9 +431,9 @@ func (w *rewriter) signatures() []weigh.Signature {
 	return all
 }
 
-// weigh adds what it takes to compile a function whose body has been written, and refuses the function if that is too much.
+// weigh adds the cost of compiling a function whose body has been written, and refuses the module if the cost is too much.
 func (w *rewriter) weigh(s *weigh.Scale, r *wasmbin.Reader, f *function, body []byte) {
-	if len(w.compiled.Types) < len(w.types)+addedTypes+len(w.blockAt) { // the block that the function's body became
+	if len(w.compiled.Types) < len(w.types)+addedTypes+len(w.blockAt) { // the type of the block that contains the function's body
 		w.compiled.Types = append(w.compiled.Types, weigh.Signature{Results: len(f.results)})
 	}
 	t := w.types[w.functions[w.imported+w.current]]
@@ -450,13 +448,13 @@ func (w *rewriter) weigh(s *weigh.Scale, r *wasmbin.Reader, f *function, body []
 			alone.Time().Round(100*time.Millisecond), alone.Bytes>>20, count.Cause(alone.Bytes/maxBytes > alone.Nanos/maxNanos))
 	}
 	w.out.Weight = w.out.Weight.Add(weight)
-	if w.out.Weight.Nanos > maxNanosBase+maxNanosByte*maxCode { // whatever comes
+	if w.out.Weight.Nanos > maxNanosBase+maxNanosByte*maxCode { // too much, whatever follows
 		r.Fail(f.start, "compiling the module's %d functions would take too long, more than %s: split the module, or optimise it with the compiler or wasm-opt",
 			len(w.bodies), w.out.Weight.Time().Round(100*time.Millisecond))
 	}
 }
 
-// total finishes the weight of a module with that many bytes of code, and refuses the module if it is too much.
+// total completes the weight of a module with code bytes of code, and refuses the module if it is too much.
 func (w *rewriter) total(r *wasmbin.Reader, code int) {
 	w.out.Weight = w.out.Weight.Grow()
 	w.out.Weight.Bytes += bytesCode * int64(code)

@@ -5,9 +5,9 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 )
 
-// When the fuel is used up at a branch back to a loop's head, the host must be called. If that call were inside the loop,
-// every value that the loop keeps in a register would come from two places, and the compiler would load and store it in each
-// iteration. So the branch leaves the loop for the call, and the loop is entered again after it:
+// The host must be called when the fuel is used up at a branch back to a loop's head. If that call were inside the loop, every value that the loop
+// keeps in a register could come from two places, and the compiler would load and store it in each iteration. So the branch leaves the loop for the
+// call, and the loop is entered again after it:
 //
 //	block           a loop's end leads here
 //	  loop          and the refill here
@@ -22,10 +22,10 @@ import (
 //	  end
 //	end
 
-// refilledLabels is how many labels such a loop has.
+// refilledLabels is how many labels such a loop adds.
 const refilledLabels = 4
 
-// openRefilled writes the beginning of such a loop, which has that block type.
+// openRefilled writes the beginning of such a loop with the given block type.
 func (m *meter) openRefilled(block ...byte) {
 	m.op(append([]byte{opcode.Block}, block...)...)
 	m.op(append([]byte{opcode.Loop}, block...)...)
@@ -40,7 +40,7 @@ func (m *meter) closeRefilled() {
 	m.op(opcode.Br, 0, opcode.End, opcode.End)
 }
 
-// back writes a charge and a branch to the head of such a loop, which has that label.
+// back writes a charge and a branch to the head of such a loop, whose label is label.
 func (m *meter) back(label uint32, charge int) {
 	m.subtract(globalFuel, charge)
 	m.global(opcode.GlobalGet, globalFuel)
@@ -69,16 +69,16 @@ func (m *meter) enterLoop(in *wasmbin.Instruction) {
 
 // Two kinds of loops are so frequent and so small that a charge in each iteration would be noticeable.
 
-// Short loops that go back only at their end, as most compilers write them, are unrolled and charged once for all copies. A
-// product of matrices in Rust takes 0.66 of the original's time with this, 1.25 without.
+// Short loops that branch back only at their end, as most compilers write them, are unrolled and charged once for all copies. With this, a product of
+// matrices in Rust takes 0.66 of the original's time, without it 1.25.
 const (
 	unrolled    = 4   // copies
 	unrollBytes = 128 // of the longest body
 	unrollCost  = 63  // of the most expensive body, so that all copies cost no more than chargeMost
 )
 
-// unroll reads the loop that in has just opened inside of scopes. If it is a short one, unroll returns its cost and the offset
-// of the branch back, and leaves the reader at its end.
+// unroll reads the loop that in has just opened, with scopes around it. If the loop is short, unroll returns its cost and the offset of the branch
+// back, and leaves the reader at its end.
 func unroll(r *wasmbin.Reader, in *wasmbin.Instruction, scopes []scope) (cost, branch int) {
 	if in.Block != wasmbin.EmptyBlock {
 		return 0, 0
@@ -105,7 +105,7 @@ func unroll(r *wasmbin.Reader, in *wasmbin.Instruction, scopes []scope) (cost, b
 	return cost, branch
 }
 
-// leaves reports whether the instruction, in a loop inside of scopes, is a conditional branch to the end of one of them.
+// leaves reports whether the instruction, in a loop with scopes around it, is a conditional branch to the end of one of them.
 func leaves(in *wasmbin.Instruction, scopes []scope) bool {
 	if in.Op != opcode.BrIf || in.A == 0 || int64(in.A) > int64(len(scopes)) {
 		return false
@@ -114,7 +114,7 @@ func leaves(in *wasmbin.Instruction, scopes []scope) bool {
 	return s.op != opcode.Loop && s.result == 0
 }
 
-// straight reports whether the instruction leads to the next one or traps, and never takes more than its weight.
+// straight reports whether the instruction always goes on to the next one, or traps, and never takes longer than its weight.
 func straight(in *wasmbin.Instruction) bool {
 	switch op := in.Op; {
 	case op == opcode.Drop, op == opcode.Select, op == opcode.SelectTyped:
@@ -127,7 +127,7 @@ func straight(in *wasmbin.Instruction) bool {
 	return false
 }
 
-// writeUnrolled writes the loop that in opens, if it is short. Its first copies have been paid for.
+// writeUnrolled writes the loop that in opens, if it is short. Its first iterations have been paid for.
 func (m *meter) writeUnrolled(in *wasmbin.Instruction) bool {
 	r := *m.r
 	cost, branch := unroll(&r, in, m.scopes)
@@ -170,12 +170,12 @@ func (m *meter) unrolledBody(branch int) {
 	m.flush(branch)
 }
 
-// Go's compiler turns a function into one loop that begins with a br_table on a local, and a jump into an assignment to that
-// local and a branch to the loop. So even a jump forwards passes the loop's head, and would be charged like an iteration.
+// Go's compiler turns a function into one loop that begins with a br_table on a local. A jump becomes an assignment to that local and a branch to the
+// loop. So even a forward jump passes the loop's head, and would be charged like an iteration.
 //
-// Where the assignment is right before the branch, the block that the jump leads to is known. If that block is still open, its
-// end lies ahead, and the branch needs no more credit than a branch to that block. (A branch to that block instead would save
-// the jump through the table. But where many registers are in use, such code of wazero takes twice as long.)
+// If the assignment is right before the branch, the target block of the jump is known. If that block is still open, its end lies ahead, and the
+// branch needs no more credit than a branch to that block. (A direct branch to that block would save the jump through the table. But if many
+// registers are in use, wazero's code for that takes twice as long.)
 
 // A dispatch is a loop that begins with such a br_table.
 type dispatch struct {
@@ -187,7 +187,7 @@ type dispatch struct {
 	cost   int      // of its head
 }
 
-// openDispatch notes the loop that has just been opened, if it is a dispatch.
+// openDispatch records the loop that has just been opened, if it is a dispatch.
 func (m *meter) openDispatch(in *wasmbin.Instruction) {
 	if in.Block != wasmbin.EmptyBlock {
 		return
@@ -216,7 +216,7 @@ func (m *meter) openDispatch(in *wasmbin.Instruction) {
 	m.dispatches = append(m.dispatches, d)
 }
 
-// closeDispatch notes that the innermost scope has just been closed.
+// closeDispatch records that the innermost scope has just been closed.
 func (m *meter) closeDispatch() {
 	if len(m.dispatches) == 0 {
 		return
@@ -230,8 +230,8 @@ func (m *meter) closeDispatch() {
 	}
 }
 
-// ahead returns the scope of the block that a branch to a dispatch leads to, after an assignment to its local, and the cost
-// of the way there. It returns 0 where the block is not known or not open.
+// ahead returns the scope of the block that a branch to a dispatch leads to, after an assignment to its local, and the cost of getting there. It
+// returns 0 if the block is not known or not open.
 func (m *meter) ahead(in, last, before *wasmbin.Instruction) (scope, cost int) {
 	if in.Op != opcode.Br || len(m.dispatches) == 0 || last.Op != opcode.LocalSet || before.Op != opcode.I32Const {
 		return 0, 0

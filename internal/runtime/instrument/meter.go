@@ -5,16 +5,15 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 )
 
-// Fuel is charged in advance. A charge takes an amount from the fuel and, if less than nothing is left, asks the host for
-// more. The amount is a credit for the instructions that follow. While a body is written, meter keeps track of what is left
-// of the credit on the most expensive path to an instruction, and inserts a charge where it is too little.
+// Fuel is charged in advance. A charge takes an amount from the fuel and, if the rest is negative, asks the host for more. The amount is a credit for
+// the instructions that follow. While a body is written, meter keeps track of the credit that is left on the most expensive path to an instruction,
+// and inserts a charge if it is not enough.
 //
-// The first charge is at the function's entry. A loop begins with a credit that is paid on entry, and each branch
-// back to its head charges what is missing of that. So one pass over the body is enough, and an iteration pays for what it
-// did.
+// The first charge is at the function's entry. A loop begins with a credit that is paid on entry, and each branch back to its head charges what is
+// then missing from that credit. So one pass over the body is enough, and each iteration pays for itself.
 //
-// chargeMost is the most that an entry or a loop is given. If the whole function or loop costs less, it is given that: more
-// would be wasted on short paths through long code, less would mean more charges.
+// chargeMost is the most that a function's entry or a loop is charged in advance. If the whole function or loop costs less, only that is charged. A
+// larger value would waste fuel on short paths through long code; a smaller one would mean more charges.
 const chargeMost = 256
 
 // unreached is the credit of unreachable code.
@@ -29,15 +28,15 @@ type meter struct {
 	copied int // offset of the first byte of the body that has not been written
 	scopes []scope
 	levels []level // the function, and each open loop
-	labels int     // that are open in what is written
-	temp   uint32  // a local of ours
+	labels int     // number of labels that are open in the written code
+	temp   uint32  // a local that the rewriter adds
 	loop   int     // index of the next loop
-	join   int     // index in rewriter.joins: none before it matters any more
+	join   int     // index in rewriter.joins: earlier ones are no longer needed
 
 	dispatches []dispatch // that are open
 }
 
-// A level is the function, or a loop in it, with its own credit.
+// A level is the function, or a loop in it, with a credit of its own.
 type level struct {
 	credit int
 	begin  int // credit with which it begins
@@ -91,7 +90,7 @@ func (m *meter) body() {
 		ahead, way := m.ahead(in, last, before)
 		label := in.A
 		if cost += way; ahead > 0 {
-			in.A = uint32(len(m.scopes) - 1 - ahead) // for the credit only: the branch itself stays
+			in.A = uint32(len(m.scopes) - 1 - ahead) // only for the credit: the written branch stays the same
 		}
 		back := m.missing(in, cost)
 		switch refills := back > 0 && in.Op != opcode.BrTable && m.scopeAt(in.A).refills; {
@@ -119,7 +118,7 @@ func (m *meter) pay(in *wasmbin.Instruction, amount int) {
 	m.levels[len(m.levels)-1].credit += amount
 }
 
-// missing returns how much credit a branch back to a loop lacks for the beginning of that loop. The branch itself costs cost.
+// missing returns how much credit a branch back to a loop must add, so that the loop begins with its full credit. The branch itself costs cost.
 func (m *meter) missing(in *wasmbin.Instruction, cost int) int {
 	most := 0
 	look := func(depth uint32) {
@@ -199,14 +198,14 @@ func (m *meter) instruction(in, last *wasmbin.Instruction) {
 	}
 }
 
-// open opens a scope, for which that many labels are written.
+// open opens a scope. labels is how many labels are written for it.
 func (m *meter) open(s scope, labels int) {
 	m.labels += labels
 	s.labels = m.labels
 	m.scopes = append(m.scopes, s)
 }
 
-// close closes the innermost scope, which ends with the instruction that has just been read, and returns it.
+// close closes the innermost scope, which ends with the instruction just read, and returns it.
 func (m *meter) close() scope {
 	s := m.scopes[len(m.scopes)-1]
 	m.scopes = m.scopes[:len(m.scopes)-1]
@@ -221,16 +220,16 @@ func (m *meter) close() scope {
 
 func (m *meter) scopeAt(depth uint32) *scope { return &m.scopes[len(m.scopes)-1-int(depth)] }
 
-// label returns the label of a scope in what is written.
+// label returns the label of a scope in the written code.
 func (m *meter) label(depth uint32) uint32 { return uint32(m.labels - m.scopeAt(depth).labels) }
 
-// branch notes the credit with which a branch arrives at its label. The head of a loop has a credit of its own.
+// branch records the credit with which a branch arrives at its label. The head of a loop has a credit of its own.
 func (m *meter) branch(depth uint32) {
 	s := m.scopeAt(depth)
 	s.least = min(s.least, m.levels[s.level].credit)
 }
 
-// jump writes a br or br_if, which charges on its way.
+// jump writes a br or br_if that also charges.
 func (m *meter) jump(in *wasmbin.Instruction, depth uint32, charge int) {
 	label := m.label(depth)
 	switch {
@@ -268,8 +267,8 @@ func (m *meter) charge(amount int) {
 	m.slowBelow()
 }
 
-// enter writes the entry of a function that charges for its call stack, too. The body becomes a block, so that every way out
-// of the function leads to the end of that block, where the charge is given back.
+// enter writes the entry of a function that also charges for its call stack. The body becomes a block, so that every way out of the function leads to
+// the end of that block, where the charge is given back.
 func (m *meter) enter(amount int) {
 	m.subtract(globalFuel, amount)
 	m.subtract(globalStack, m.f.stack)
@@ -288,10 +287,10 @@ func (m *meter) subtract(global uint32, amount int) {
 	m.global(opcode.GlobalSet, global)
 }
 
-// slowBelow takes a number from the stack and asks the host if it is below 0.
+// slowBelow takes a number from the operand stack, and calls the host if it is below 0.
 //
-// The if makes wazero forget which addresses it has checked. It keeps a list of them for the end of each block, and where
-// nothing shortened that list, 100,000 loads in a row with a check after each fiftieth took 8 GB to compile.
+// The if makes wazero forget which addresses it has checked. wazero keeps a list of them at the end of each block. When nothing shortened that list,
+// 100,000 loads in a row with a charge after each fiftieth took 8 GB to compile.
 func (m *meter) slowBelow() {
 	m.constant(0)
 	m.op(opcode.I32LtS, opcode.If, opcode.BlockEmpty)
@@ -299,8 +298,8 @@ func (m *meter) slowBelow() {
 	m.op(opcode.End)
 }
 
-// slowBelowAtEntry is slowBelow where no address has been checked yet. With an else, wazero keeps values in registers that
-// the call would have it spill.
+// slowBelowAtEntry is slowBelow at a place where no address has been checked yet. With an else, wazero keeps values in registers that it would
+// otherwise spill for the call.
 func (m *meter) slowBelowAtEntry() {
 	m.constant(0)
 	m.op(opcode.I32GeS, opcode.If, opcode.BlockEmpty, opcode.Else)

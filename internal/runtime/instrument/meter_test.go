@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// program returns a module with a memory of that many pages and exports f0, f1 … of the type (i32) -> i32.
+// program returns a module with a memory of pages pages. It exports f0, f1 … of the type (i32) -> i32.
 func program(pages int, bodies ...[]byte) []byte {
 	var functions, exported, codes [][]byte
 	for i, one := range bodies {
@@ -41,12 +41,12 @@ func program(pages int, bodies ...[]byte) []byte {
 	)
 }
 
-// body returns a body with one i32 local, 1, that ends with 0.
+// body returns a body with one i32 local, number 1, that ends with 0 as its result.
 func body(parts ...string) []byte {
 	return []byte("\x01\x01\x7f" + strings.Join(parts, "") + "\x41\x00\x0b")
 }
 
-// i32 returns an i32.const.
+// i32 returns the instruction i32.const.
 func i32(n int) string {
 	out := []byte{0x41}
 	for n < -0x40 || n >= 0x40 {
@@ -56,7 +56,7 @@ func i32(n int) string {
 	return string(append(out, byte(n)&0x7f))
 }
 
-// endless are programs that run for ever, or for much longer than a slice.
+// endless are programs that never end, or run much longer than a slice.
 func endless() map[string][]byte {
 	const spin = "\x03\x40\x0c\x00\x0b" // loop br 0 end
 	const big = 1000                    // pages
@@ -93,8 +93,7 @@ func endless() map[string][]byte {
 	}
 }
 
-// Whatever runs for long asks for fuel all the time. A machine that does something else makes slices longer, so the
-// best of three runs counts.
+// Whatever runs for long asks for fuel again and again. If the machine does something else, slices take longer, so the best of three runs counts.
 // Proves: A tool stops
 func TestMeteringBites(t *testing.T) {
 	t.Parallel()
@@ -109,7 +108,7 @@ func TestMeteringBites(t *testing.T) {
 			}
 			most, middle := time.Millisecond, time.Hour
 			if testkit.Emulated() {
-				most *= 20 // what it takes to translate what runs once
+				most *= 20 // time for translating what runs only once
 			}
 			for range 3 {
 				took := takeSlices(t, r)
@@ -153,7 +152,7 @@ func takeSlices(t *testing.T, r *instrument.Rewritten) (slices []time.Duration) 
 	return slices
 }
 
-// Bulk instructions cost a unit for each four bytes or elements, and ask for fuel after each 16 KiB of bytes at the latest.
+// Bulk instructions cost a unit for every four bytes or elements, and ask for fuel at least once for every 16 KiB.
 func TestBulkIsCharged(t *testing.T) {
 	t.Parallel()
 	const pages = 20
@@ -161,7 +160,7 @@ func TestBulkIsCharged(t *testing.T) {
 	for _, c := range []struct {
 		name, code string
 		units      int // at least
-		looks      int // at least, where each unit has to be asked for
+		looks      int // at least, if each unit must be asked for
 	}{
 		{"memory.fill of a chunk", i32(0) + i32(1) + i32(16<<10) + "\xfc\x0b\x00", 4096, 1},
 		{"memory.fill of less", i32(0) + i32(1) + i32(15_000) + "\xfc\x0b\x00", 3750, 1},
@@ -179,7 +178,7 @@ func TestBulkIsCharged(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// At once, and unit by unit.
+			// With all fuel at once, and unit by unit.
 			for _, slice := range []int32{1 << 30, 0} {
 				h := newHost(t, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2))
 				h.slice = slice
@@ -210,7 +209,7 @@ func median(list []time.Duration) (middle, longest time.Duration) {
 	return list[len(list)/2], list[len(list)-1]
 }
 
-// The call stack stops a recursion, whatever its form.
+// The limit of the call stack stops every kind of recursion.
 // Proves: A tool stops
 func TestCallStack(t *testing.T) {
 	t.Parallel()
@@ -249,7 +248,7 @@ func TestCallStack(t *testing.T) {
 	}
 }
 
-// What a call takes of the call stack it gives back, however it returns.
+// A call gives back the call stack that it took, however it returns.
 func TestCallStackIsGivenBack(t *testing.T) {
 	t.Parallel()
 	r, err := rewrite(program(1,

@@ -14,14 +14,14 @@ const (
 
 var kindTypes = [kinds]byte{0x7f, 0x7e, 0x7d, 0x7c, 0x7b}
 
-// A numeric is code that makes a value of others, and never traps.
+// A numeric is code that computes a value from others, and never traps.
 type numeric struct {
 	code   string
 	takes  []int
 	result int
 }
 
-// numerics are the instructions on numbers and vectors. Those that may trap get operands that keep them from it.
+// numerics are the instructions on numbers and vectors. Those that might trap get operands with which they don't.
 func numerics() (all []numeric) {
 	const i, l, f, d, v = kindI32, kindI64, kindF32, kindF64, kindVector
 	add := func(from, to byte, result int, takes ...int) {
@@ -64,7 +64,7 @@ func numerics() (all []numeric) {
 	}
 	for op := range byte(4) {
 		all = append(all,
-			numeric{"\x41\xfd\xff\x03\x71\x41\x03\x72" + string([]byte{0x6d + op}), []int{i, i}, i}, // by 3 and more
+			numeric{"\x41\xfd\xff\x03\x71\x41\x03\x72" + string([]byte{0x6d + op}), []int{i, i}, i}, // divided by 3 or more
 			numeric{"\x42\xfd\xff\x03\x83\x42\x03\x84" + string([]byte{0x7f + op}), []int{l, l}, l},
 			numeric{"\x41\xff\xff\x03\x71\xb2" + string([]byte{0xa8 + op&1}), []int{i}, i}, // of small numbers
 			numeric{"\x41\xff\xff\x03\x71\xb7" + string([]byte{0xaa + op&1}), []int{i}, i},

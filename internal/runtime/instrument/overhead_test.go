@@ -14,7 +14,7 @@ import (
 
 const stackSize = 64 << 20
 
-// A pair is a guest as it was and as it is rewritten, both ready to be called.
+// A pair is an original guest and the rewritten one, both ready to be called.
 type pair struct {
 	host            *host
 	plain, metered  api.Module
@@ -77,7 +77,7 @@ func run(t testing.TB, m api.Module, c cpuCall) (uint64, time.Duration) {
 	return result[0], took
 }
 
-// Compilers' guests give the same results rewritten.
+// Compilers' guests give the same results after rewriting.
 func TestRewriteGuests(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t, "go")
@@ -100,8 +100,8 @@ func TestRewriteGuests(t *testing.T) {
 	}
 }
 
-// BenchmarkOverhead reports, for each guest, the time of the rewritten one divided by the original's time, both at
-// their best of many turns taken one after the other.
+// BenchmarkOverhead reports, for each guest, the rewritten one's time divided by the original's. Each time is the best of many runs, in which the
+// two take turns.
 func BenchmarkOverhead(b *testing.B) {
 	for _, guest := range buildCPUGuests(b) {
 		p := newPair(b, guest.module)

@@ -18,10 +18,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// mostPace is how long a unit of fuel may take, in nanoseconds: slices are as long as they are on this assumption.
+// mostPace is the longest that a unit of fuel may take, in nanoseconds. The length of slices is based on this.
 const mostPace = 16
 
-// processorTime returns what the thread has used of its processor: other tests use the machine, too.
+// processorTime returns how much processor time the thread has used: other tests also use the machine.
 func processorTime() time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_THREAD, &used); err != nil {
@@ -30,7 +30,7 @@ func processorTime() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// pace runs f0, which never ends, for some milliseconds at a time. It returns how long a unit took, in nanoseconds, in the fastest of these.
+// pace runs f0, which never ends, for some milliseconds at a time. It returns how long a unit took in the fastest of these runs, in nanoseconds.
 func pace(t *testing.T, module []byte) float64 {
 	t.Helper()
 	r, err := rewrite(module)
@@ -51,7 +51,7 @@ func pace(t *testing.T, module []byte) float64 {
 		if took < 2*time.Millisecond {
 			return
 		}
-		if rounds > 0 { // the first one touches the stack and fills the caches
+		if rounds > 0 { // the first run touches the stack and fills the caches
 			best = min(best, float64(took)/float64(units))
 		}
 		if rounds++; rounds == 5 {
@@ -70,8 +70,8 @@ func pace(t *testing.T, module []byte) float64 {
 	return best
 }
 
-// joined returns a body with n locals of a kind, behind local 1, which is 0. code is a loop, in which S stands for setting them all; they are needed
-// behind it.
+// joined returns a body with n locals of a kind, after local 1, which is 0. code is a loop; an S in it stands for setting all these locals. They are
+// needed after the loop.
 func joined(n int, kind byte, code string) []byte {
 	give, drop := "\x20\x00", "\x1a"
 	if kind == 0x7b {
@@ -87,13 +87,13 @@ func joined(n int, kind byte, code string) []byte {
 		[]byte("\x02\x40"+strings.ReplaceAll(code, "S", sets.String())+"\x0b"+first+gets.String()+drop+"\x41\x00\x0b"))
 }
 
-// TestJoins moves values of many locals where ways join, since the locals are set on ways that are never taken.
+// TestJoins moves the values of many locals at joins, because the locals are set on paths that are never taken.
 // Proves: A tool stops
 func TestJoins(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: not with -short")
 	}
-	testkit.SkipEmulated(t, "it measures what code takes")
+	testkit.SkipEmulated(t, "it measures the time that code takes")
 	if testkit.Race(t) {
 		t.Skip("the race detector makes the host slower than any guest")
 	}
@@ -110,7 +110,7 @@ func TestJoins(t *testing.T) {
 			kind byte
 		}
 		all := []locals{{20, 0x7f}, {100, 0x7b}, {1000, 0x7b}}
-		if name == "an if in a loop" { // the others take as long to compile, and as long to run
+		if name == "an if in a loop" { // the others take as long to compile and to run
 			all = append(all, locals{3072, 0x7b}, locals{6000, 0x7f})
 		}
 		for _, c := range all {
@@ -126,10 +126,10 @@ func TestJoins(t *testing.T) {
 	}
 }
 
-// TestFloats has floats that are denormal, or become so, which some processors take a hundred times as long for.
+// TestFloats computes with floats that are denormal, or become so. Some processors take a hundred times as long for them.
 // Proves: A tool stops
 func TestFloats(t *testing.T) {
-	testkit.SkipEmulated(t, "it measures what code takes")
+	testkit.SkipEmulated(t, "it measures the time that code takes")
 	if testkit.Race(t) {
 		t.Skip("the race detector makes the host slower than any guest")
 	}

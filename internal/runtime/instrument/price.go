@@ -5,11 +5,11 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 )
 
-// flatCost is the highest cost of a function that its callers pay for.
+// flatCost is the highest cost of a function whose callers pay for it.
 const flatCost = 24
 
-// measureFlat returns the cost of a function that its callers can pay for, since it has no loops, no calls and nothing
-// expensive; 0 for others.
+// measureFlat returns the cost of a function whose callers can pay for it, since it has no loops, no calls and nothing expensive. It returns 0 for
+// other functions.
 func measureFlat(r *wasmbin.Reader, locals int) int {
 	if r.Left() > 4*flatCost {
 		return 0
@@ -37,8 +37,8 @@ func measureFlat(r *wasmbin.Reader, locals int) int {
 	return cost
 }
 
-// weight returns the cost of an instruction in units of fuel: about the most time that it takes, in multiples of an ordinary
-// instruction's. What depends on an operand is charged at run time.
+// weight returns the cost of an instruction in units of fuel: roughly the longest time that it takes, as a multiple of an ordinary instruction's
+// time. Costs that depend on an operand are charged at run time.
 func weight(in *wasmbin.Instruction) int {
 	switch op := in.Op; {
 	case op < 1<<8:
@@ -66,8 +66,8 @@ func vectorWeight(sub byte) int {
 	return 4
 }
 
-// weightFloat is the weight of float arithmetic. On ordinary numbers it takes no more than any other instruction. But processors by Intel take some 150
-// cycles where an operand or the result is denormal, and a guest can see to it that all are.
+// weightFloat is the weight of float arithmetic. On ordinary numbers it takes no longer than any other instruction. But Intel's processors take some
+// 150 cycles if an operand or the result is denormal, and a guest can make sure that all are.
 const weightFloat = 6
 
 // weights holds the weight of each instruction of one byte.
@@ -83,7 +83,7 @@ var weights = func() (table [256]uint16) {
 	for op := opcode.Load; op < opcode.MemorySize; op++ {
 		table[op] = 4
 	}
-	// They become no machine code, or part of the instruction that uses their value.
+	// These become no machine code, or part of the instruction that uses their value.
 	set(0, opcode.Nop, opcode.Block, opcode.Loop, opcode.Else, opcode.End, opcode.Drop, opcode.LocalGet, opcode.I32Const)
 	set(8, 0x6d, 0x6e, 0x6f, 0x70, 0x7f, 0x80, 0x81, 0x82) // integer division
 	set(6, 0x91, 0x95, 0x9f, 0xa3)                         // square roots, float division
@@ -93,6 +93,6 @@ var weights = func() (table [256]uint16) {
 	set(3, 0xa8, 0xa9, 0xaa, 0xab, 0xae, 0xaf, 0xb0, 0xb1) // truncations: branches
 	set(4, opcode.Call, opcode.BrTable)
 	set(8, opcode.CallIndirect)
-	set(500, opcode.MemoryGrow) // calls the host, and the host the operating system
+	set(500, opcode.MemoryGrow) // calls the host, which calls the operating system
 	return table
 }()

@@ -15,18 +15,18 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// A writer writes the code of a random function, which never ends: a loop of a few words in random order. So a loop is one basic block of one kind of
-// instruction, or a thicket of branches, calls and loads.
+// A writer writes the code of a random function that never ends: a loop of a few words in random order. So the loop may be one basic block with one
+// kind of instruction, or a thicket of branches, calls and loads.
 type writer struct {
 	*rand.Rand
 	out   []byte
 	count [kinds]int // of locals of each kind
-	left  int        // words to be written
+	left  int        // words that may still be written
 	words []func(w *writer, depth int)
 	names []string
 }
 
-// The locals before the ones for count.
+// The function's own locals, which come before those that count counts.
 const (
 	localParam = iota
 	localZero
@@ -34,13 +34,13 @@ const (
 	localsOwn
 )
 
-// What is beside f0 in the module: functions, and their types.
+// The module's functions besides f0, and their types.
 const (
 	functionSmall  = 1 // (i32) -> i32
 	functionWide   = 2 // twenty of i64 -> twenty of i64
 	functionVector = 3 // () -> v128
 	wideValues     = 20
-	pagesRandom    = 1<<10 + 1 // of 64 KiB: what is accessed, and offsets
+	pagesRandom    = 1<<10 + 1 // of 64 KiB: the part that is accessed, plus the offsets
 )
 
 func (w *writer) op(code string) { w.out = append(w.out, code...) }
@@ -60,7 +60,7 @@ func (w *writer) get(kind int) { w.index(0x20, w.local(kind)) }
 
 func (w *writer) set(kind int) { w.index(0x21, w.local(kind)) }
 
-// inside writes some words, which nest up to that depth.
+// inside writes some words, nested up to depth levels.
 func (w *writer) inside(depth int) {
 	for range w.IntN(3) {
 		w.word(depth - 1)
@@ -73,7 +73,7 @@ func (w *writer) word(depth int) {
 	}
 }
 
-// constant leaves a number; a float may be an awkward one.
+// constant pushes a number. A float may be an awkward one.
 func (w *writer) constant(kind int) {
 	floats := []float64{0, 1, -1.5, 0.999999, 1.000001, 1e30, math.Inf(1), math.NaN(), 1e-310, 5e-324, 3e-309, 1e-41, 2e-39, 1e-45}
 	f := floats[w.IntN(len(floats))]
@@ -93,16 +93,16 @@ func (w *writer) constant(kind int) {
 	}
 }
 
-// address leaves an address in the memory, or in the first that many bytes of it.
+// address pushes an address in the memory, or in its first bytes bytes.
 func (w *writer) address(bytes int) {
 	w.get(kindI32)
 	w.op(i32(bytes-1) + "\x71")
 }
 
-// wordSets is the word that needs many locals.
+// wordSets is the index of the word that needs many locals.
 const wordSets = 5
 
-// The words. Each returns what it writes, and what it is called.
+// The words. Each function returns the word's name, and a function that writes it.
 var vocabulary = []func(w *writer) (string, func(w *writer, depth int)){
 	func(w *writer) (string, func(*writer, int)) {
 		all := numerics()
@@ -166,7 +166,7 @@ var vocabulary = []func(w *writer) (string, func(w *writer, depth int)){
 			w.op("\x0b")
 		}
 	},
-	func(w *writer) (string, func(*writer, int)) { // it is never entered
+	func(w *writer) (string, func(*writer, int)) { // its branch is never entered
 		kind := slices.Index(w.count[:], slices.Max(w.count[:]))
 		return fmt.Sprintf("sets of %d kind %d", w.count[kind], kind), func(w *writer, _ int) {
 			if len(w.out) > 100_000 {
@@ -203,7 +203,7 @@ var vocabulary = []func(w *writer) (string, func(w *writer, depth int)){
 			w.op("\x0b")
 		}
 	},
-	func(w *writer) (string, func(*writer, int)) { // runs once, or as often as the counter says, which loops inside share
+	func(w *writer) (string, func(*writer, int)) { // runs once, or as often as the counter says; loops inside it share the counter
 		return "loop", func(w *writer, depth int) {
 			w.op(i32(w.IntN(4)))
 			w.index(0x21, localCounter)
@@ -309,7 +309,7 @@ var vocabulary = []func(w *writer) (string, func(w *writer, depth int)){
 	},
 }
 
-// randomModule returns the module of a seed, and what it is made of.
+// randomModule returns the module for a seed, and a description of it.
 func randomModule(seed uint64) (name string, module []byte) {
 	w := &writer{Rand: rand.New(rand.NewPCG(seed, 3)), left: 40}
 	for kind := range w.count {
@@ -344,7 +344,7 @@ func randomModule(seed uint64) (name string, module []byte) {
 	w.index(0x20, localZero)
 	w.op("\x0d\x01\x0c\x00\x0b\x0b")
 	at := localsOwn
-	for kind, n := range w.count { // all that was computed is needed
+	for kind, n := range w.count { // all results are needed
 		for range n {
 			w.op("\x41\x00")
 			w.index(0x20, at)
@@ -356,7 +356,7 @@ func randomModule(seed uint64) (name string, module []byte) {
 	return strings.Join(w.names, ", "), randomSections(w.out)
 }
 
-// randomSections returns a module of f0 with what its code uses.
+// randomSections returns a module with f0 and everything that its code uses.
 func randomSections(f0 []byte) []byte {
 	many := string(leb(wideValues)) + strings.Repeat("\x7e", wideValues)
 	wide := "\x00"
@@ -383,14 +383,14 @@ func randomSections(f0 []byte) []byte {
 	)
 }
 
-// TestRandomPace measures what a unit of fuel takes in random modules: no more than mostPace, but in one of a thousand. With a number in
-// TOOLSRV_PACE_SHAPES, it has so many, with other seeds in each run.
+// TestRandomPace measures how long a unit of fuel takes in random modules: no longer than mostPace, except in one of a thousand. A number in
+// TOOLSRV_PACE_SHAPES sets how many modules there are, and then each run uses new seeds.
 // Proves: A tool stops
 func TestRandomPace(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: not with -short")
 	}
-	testkit.SkipEmulated(t, "it measures what code takes")
+	testkit.SkipEmulated(t, "it measures the time that code takes")
 	if testkit.Race(t) {
 		t.Skip("the race detector makes the host slower than any guest")
 	}

@@ -18,13 +18,13 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/wasmtest"
 )
 
-// A host runs modules, rewritten or not, with what the rewriter asks of the host.
+// A host runs modules, rewritten or not, and provides what rewritten ones import.
 type host struct {
 	wazero.Runtime
 	slice   int32 // of fuel
 	refills int
 	left    int32 // of the slice that is used up, below 0
-	most    int   // refills until it panics, 0 for no bound
+	most    int   // refills until it panics; 0 means no bound
 	onSlice func()
 }
 
@@ -67,7 +67,7 @@ func newHost(t testing.TB, config wazero.RuntimeConfig) *host {
 	return h
 }
 
-// instantiate makes an instance of a rewritten module, as its sandbox does.
+// instantiate makes an instance of a rewritten module, as the sandbox does.
 func (h *host) instantiate(ctx context.Context, name string, r *instrument.Rewritten, stack int32) (api.Module, error) {
 	compiled, err := h.CompileModule(ctx, r.Module)
 	if err != nil {
@@ -94,7 +94,7 @@ func (h *host) start(ctx context.Context, compiled wazero.CompiledModule, name s
 	return m, err
 }
 
-// What Rewrite refuses, with what it says.
+// Modules that Rewrite refuses, each with a part of the error.
 func TestRewriteRefuses(t *testing.T) {
 	t.Parallel()
 	one := func(body string) []byte { return program(1, append([]byte{0}, body+"\x41\x00\x0b"...)) }
@@ -157,7 +157,7 @@ func TestRewriteRefusesCompileBombs(t *testing.T) {
 		t.Skip("on one goroutine, and takes twenty times as long with the race detector")
 	}
 	if testkit.Emulated() {
-		t.Skip("refuses by what the bytes are, which no processor changes")
+		t.Skip("the result depends only on the bytes, not on the processor")
 	}
 	repeat := func(n int, what, then string) []byte {
 		return program(1, append([]byte{0}, strings.Repeat(what, n)+strings.Repeat(then, n)+"\x41\x00\x0b"...))
@@ -280,7 +280,7 @@ func TestFresh(t *testing.T) {
 	}
 }
 
-// Long bulk instructions do in chunks what they did at once, and nothing where they trap.
+// Long bulk instructions work in chunks, with the same result as in one piece. If they trap, they write nothing.
 // Proves: A tool stops
 func TestBulkInstructions(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/instrument"
 )
 
-// guest runs slices of a call at that many nanoseconds a unit, and returns how many units the next one has.
+// guest runs slices of a call that takes that many nanoseconds for a unit, and returns how many units the next slice has.
 func guest(p *instrument.Pace, slice int32, slices int, perUnit float64) int32 {
 	for range slices {
 		slice = p.Next(int64(slice), time.Duration(float64(slice)*perUnit))
@@ -15,7 +15,7 @@ func guest(p *instrument.Pace, slice int32, slices int, perUnit float64) int32 {
 	return slice
 }
 
-// Slices grow to what a guest runs in 200 µs, shrink at once where it becomes slow, and stay small for a while.
+// Slices grow to what a guest runs in 200 µs, shrink at once when it becomes slow, and stay small for a while.
 // Proves: A tool stops
 func TestSlices(t *testing.T) {
 	t.Parallel()
@@ -50,8 +50,8 @@ func TestSlices(t *testing.T) {
 	near("and it is slow", guest(&p, 5_000, 1, 10), 20_000)
 }
 
-// A module's first and largest slices are as small as its slowest guest demands: one slow slice may be the machine's doing, two are the guest's.
-// That is forgotten in time.
+// A module's first and largest slices are as small as its slowest guest requires. One slow slice may be the machine's fault; two in a row are the
+// guest's. The module forgets this in time.
 // Proves: A tool stops
 func TestSlicesOfAModule(t *testing.T) {
 	t.Parallel()
@@ -71,7 +71,7 @@ func TestSlicesOfAModule(t *testing.T) {
 		t.Errorf("after two slow slices, the first one of the next call has %d units, want 20000: 2 ms", first)
 	}
 	if got := guest(&other, slice, 1, 0.5); got > 20_100 {
-		t.Errorf("after two slow slices, the next one of another call that goes on has %d units, want 20000", got)
+		t.Errorf("after two slow slices, the next slice of another running call has %d units, want 20000", got)
 	}
 	if got := guest(&fast, first, 200, 0.5); got > 25_000 {
 		t.Errorf("a fast guest of the module gets %d units, want 20000 and few more", got)

@@ -20,7 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// A script is a file of the specification's suite, as wazero's module carries it.
+// A script is a file of the specification's test suite, as contained in wazero's module.
 type script struct {
 	Commands []struct {
 		Type     string
@@ -53,7 +53,7 @@ type action struct {
 	}
 }
 
-// A world runs a script, one with rewritten modules and one with the original ones.
+// A world runs a script: one world with rewritten modules, the other with the originals.
 type world struct {
 	*host
 	rewritten bool
@@ -64,7 +64,7 @@ type world struct {
 func newWorld(t *testing.T, dir string, rewritten bool) *world {
 	t.Helper()
 	w := &world{host: newHost(t, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2)), rewritten: rewritten, named: map[string]api.Module{}}
-	w.slice = 50 // so that refills are everywhere
+	w.slice = 50 // small, so that there are refills everywhere
 	module, err := os.ReadFile(filepath.Join(dir, "testdata/spectest.wasm"))
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func newWorld(t *testing.T, dir string, rewritten bool) *world {
 	return w
 }
 
-// module instantiates a module of the script. refused says why the rewriter does not take it.
+// module instantiates a module of the script. refused is the reason why the rewriter does not accept it.
 func (w *world) module(ctx context.Context, name string, module []byte) (err, refused error) {
 	w.last = nil
 	if !w.rewritten {
@@ -90,7 +90,7 @@ func (w *world) module(ctx context.Context, name string, module []byte) (err, re
 	return err, nil
 }
 
-// invoke runs an action and returns the results that can be compared, and the first line of the error.
+// invoke runs an action. It returns the results that can be compared, and the first line of the error.
 func (w *world) invoke(ctx context.Context, m api.Module, a action) ([]uint64, string) {
 	if a.Type == "get" {
 		if g := m.ExportedGlobal(a.Field); g != nil {
@@ -168,8 +168,8 @@ func arguments(kind string, value any) []uint64 {
 	return []uint64{number(text, 64)}
 }
 
-// TestRewriteSpecification runs the specification's suite in two worlds and compares them. Nothing that the suite calls
-// invalid may become valid.
+// TestRewriteSpecification runs the specification's test suite in two worlds and compares them. Nothing that the suite calls invalid
+// may become valid.
 func TestRewriteSpecification(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -195,7 +195,7 @@ func TestRewriteSpecification(t *testing.T) {
 			for _, file := range files {
 				t.Run(version+"/"+strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 					if version == "v1" && testkit.Emulated() {
-						t.Skip("v2 has nearly all of it again: not when emulated")
+						t.Skip("v2 repeats nearly all of it: not when emulated")
 					}
 					t.Parallel()
 					text, err := os.ReadFile(file)

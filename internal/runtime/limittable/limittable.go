@@ -1,4 +1,4 @@
-// Package limittable is the table that the tags of [limits.Limits] are: keys, units, ranges and defaults.
+// Package limittable reads the table in the tags of [limits.Limits]: keys, units, ranges and defaults.
 package limittable
 
 import (
@@ -17,34 +17,34 @@ import (
 
 // A Limit is an entry of the table. Its numbers are nanoseconds, bytes or counts, as its unit says.
 type Limit struct {
-	// Key is what configurations call the limit.
+	// Key is the name of the limit in configurations.
 	Key  string
 	Unit Unit
 	// Least and Most are the range that a configuration may set.
 	Least, Most int64
-	// Zero is what 0 means in a configuration, such as "unlimited", or "" where Least is more.
+	// Zero is what 0 means in a configuration, such as "unlimited", or "" if Least is above 0.
 	Zero string
 	// Means says in one sentence what is limited.
 	Means string
 
 	field         int
-	otherwise     int64 // the default, if it is not for each processor
+	otherwise     int64 // the default, unless it depends on the number of processors
 	eachProcessor int64
 }
 
 // All returns the table, in the order of the fields. The caller owns it.
 func All() []Limit { return slices.Clone(table()) }
 
-// Default returns what holds where nothing is configured.
+// Default returns the limit that holds if nothing is configured.
 func (e *Limit) Default() int64 {
 	return e.otherwise + e.eachProcessor*int64(runtime.GOMAXPROCS(0))
 }
 
-// DefaultText returns what a configuration can write for the default, which is 0 where it depends on the machine.
+// DefaultText returns the default as a configuration may contain it. It is 0 if the default depends on the machine.
 func (e *Limit) DefaultText() string { return e.Unit.Format(e.otherwise) }
 
-// Set sets the limit to n, as a configuration means it. n must be in range. What 0 stands for is decided where it is known:
-// it may depend on the machine, and on the tool.
+// Set sets the limit to n, as in a configuration. n must be in range. What 0 means is decided elsewhere, since it may depend on the
+// machine and the tool.
 func (e *Limit) Set(l *limits.Limits, n int64) {
 	if n == 0 {
 		n = -1
@@ -52,7 +52,7 @@ func (e *Limit) Set(l *limits.Limits, n int64) {
 	reflect.ValueOf(l).Elem().Field(e.field).SetInt(n)
 }
 
-// Text returns the limit of l as a configuration writes it, or "" if l does not set it.
+// Text returns the limit in l as a configuration would contain it, or "" if l does not set it.
 func (e *Limit) Text(l limits.Limits) string {
 	n := reflect.ValueOf(l).Field(e.field).Int()
 	if n == 0 {
@@ -61,7 +61,7 @@ func (e *Limit) Text(l limits.Limits) string {
 	return e.Unit.Format(max(n, 0))
 }
 
-// meaning returns the limit that the value of a field stands for.
+// meaning returns the limit that a field's value stands for.
 func (e *Limit) meaning(n int64) int64 {
 	switch {
 	case n > 0:
@@ -72,7 +72,7 @@ func (e *Limit) meaning(n int64) int64 {
 	return e.Default()
 }
 
-// A Unit is what a limit is counted in, and how it is written.
+// A Unit says in what a limit is counted, and how it is written.
 type Unit string
 
 const (
@@ -105,14 +105,14 @@ func (u Unit) Format(n int64) string {
 	switch u {
 	case Bytes:
 		return text.FormatSize(n)
-	case Time: // without the zeros at its end
+	case Time: // without trailing zero units
 		s := strings.Replace(time.Duration(n).String(), "m0s", "m", 1)
 		return strings.Replace(s, "h0m", "h", 1)
 	}
 	return strconv.FormatInt(n, 10)
 }
 
-// table is made of the fields' tags when it is first used. A tag that is wrong is a programming error.
+// table is built from the fields' tags when it is first used. A wrong tag is a programming error.
 var table = sync.OnceValue(func() []Limit {
 	t := reflect.TypeFor[limits.Limits]()
 	entries := make([]Limit, t.NumField())
@@ -126,7 +126,7 @@ var table = sync.OnceValue(func() []Limit {
 			}
 			*to = n
 		}
-		// Only where the default depends on the machine.
+		// Set only if the default depends on the machine.
 		if each := tag.Get("each"); each != "" {
 			n, err := strconv.ParseInt(each, 10, 64)
 			if err != nil {
@@ -139,11 +139,10 @@ var table = sync.OnceValue(func() []Limit {
 	return entries
 })
 
-// Default returns the limits where nothing is configured.
+// Default returns the limits that hold if nothing is configured.
 func Default() limits.Limits { return Meant(limits.Limits{}) }
 
-// Meant returns what l means: fields that are not set have their defaults, and a field is 0 where the limit is unlimited
-// or none.
+// Meant returns what l means: fields that are not set get their defaults, and a field is 0 if the limit is unlimited or none.
 func Meant(l limits.Limits) limits.Limits {
 	v := reflect.ValueOf(&l).Elem()
 	for _, e := range table() {
@@ -153,7 +152,7 @@ func Meant(l limits.Limits) limits.Limits {
 	return l
 }
 
-// Over returns base with the fields of l that are set.
+// Over returns base, with the fields of l that are set in their place.
 func Over(l, base limits.Limits) limits.Limits {
 	from, to := reflect.ValueOf(&l).Elem(), reflect.ValueOf(&base).Elem()
 	for _, e := range table() {

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// TestTable checks what the compiler doesn't see in the tags.
+// TestTable checks what the compiler can't check in the tags.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	fields := reflect.TypeFor[limits.Limits]()

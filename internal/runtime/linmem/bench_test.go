@@ -7,7 +7,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/linmem"
 )
 
-// guests are sizes of real ones: in pages of 64 KiB, and how many of them hold anything.
+// guests are the sizes of real guests: their pages of 64 KiB, and how many of these are not empty.
 var guests = []struct {
 	name          string
 	pages, filled int
@@ -17,7 +17,7 @@ var guests = []struct {
 }
 
 func guestImage(pages, filledPages int) []byte {
-	// A stack of zeros, the data, the heap that nothing has used.
+	// A stack of zeros, the data, and heap that was never used.
 	return filled(pages*granule, func(b []byte) { sprinkle(b[len(b)/2-filledPages*granule/2:][:filledPages*granule], 1) })
 }
 
@@ -111,7 +111,7 @@ func BenchmarkWatchedReset(b *testing.B) {
 	}
 }
 
-// BenchmarkResetAfterReads makes pages read that were never written, as a guest's constants are.
+// BenchmarkResetAfterReads reads pages that were never written, such as those with a guest's constants.
 func BenchmarkResetAfterReads(b *testing.B) {
 	_, m := mapped(b, new(linmem.Store).NewImage, guestImage(18, 2), 64<<20)
 	memory := m.Bytes()

@@ -20,7 +20,7 @@ func NewReadImage(content []byte) (*Image, error) {
 
 const KeepResident, AgeEvery = keepResident, ageEvery
 
-// Provides reports whether the system gives a memory of the image pages before they are written, and tells of them.
+// Provides reports whether the system can give a memory pages before they are written, and also reports such pages.
 func Provides(t testing.TB, image *Image) bool {
 	if image.slot == nil {
 		return false
@@ -40,7 +40,7 @@ func Provides(t testing.TB, image *Image) bool {
 // Arenas returns how many files the store has.
 func (s *Store) Arenas() int { return len(s.arenas) }
 
-// Blocks returns how many bytes the store's files take.
+// Blocks returns how many bytes on disk the store's files take.
 func (s *Store) Blocks(t testing.TB) (size int64) {
 	for _, a := range s.arenas {
 		var stat unix.Stat_t
@@ -52,7 +52,7 @@ func (s *Store) Blocks(t testing.TB) (size int64) {
 	return size
 }
 
-// SystemMappings returns how many mappings of the process lie in the memory's address space.
+// SystemMappings returns how many of the process's mappings are in the memory's address space.
 func (m *Memory) SystemMappings(t testing.TB) (n int) {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
@@ -63,7 +63,7 @@ func (m *Memory) SystemMappings(t testing.TB) (n int) {
 		if _, err := fmt.Sscanf(line, "%x-%x", &start, &end); err != nil {
 			t.Fatal(err)
 		}
-		// The system joins what lies outside to a neighbour of the same kind.
+		// The system may join a mapping outside with a neighbour of the same kind.
 		if start < m.base()+uint64(len(m.space)) && end > m.base() {
 			n++
 		}

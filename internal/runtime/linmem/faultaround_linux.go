@@ -6,24 +6,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// When a page of a file is read, the kernel maps its neighbours, too: up to 16 pages in all. A scan has to look at each of them
-// after every call, which takes 35 ns. A Go guest of 53 granules that dirties 19 pages took 11 µs to reset, and takes 2.5
-// without this; one of 64 granules with 100 scattered dirty pages took 40, and takes 14. The only way to turn it off is to
-// register the mapping with userfaultfd for write protection. Nothing is ever protected, so no fault ever waits for us.
+// When a page of a file is read, the kernel also maps its neighbours, up to 16 pages in all. A scan has to examine each of them after every call,
+// which takes 35 ns per page. Resetting a Go guest of 53 granules that dirties 19 pages took 11 µs, and takes 2.5 without this; one of 64 granules
+// with 100 scattered dirty pages took 40, and takes 14. The only way to turn this off is to register the mapping with userfaultfd for write
+// protection. Nothing is ever protected, so no fault ever waits for this process.
 
-// Numbers of userfaultfd, the same on every architecture.
+// Constants of userfaultfd, the same on every architecture.
 const (
 	uffdUserModeOnly  = 1
 	uffdAPI           = 0xaa
-	uffdShmem         = 1 << 12 // protects mappings of memory files (Linux 5.19)
+	uffdShmem         = 1 << 12 // write-protects mappings of memory files (Linux 5.19)
 	uffdWriteProtect  = 2
 	uffdioAPI         = 0xc018aa3f
 	uffdioRegister    = 0xc020aa00
 	noFaultDescriptor = -1
 )
 
-// openFaults returns a descriptor of userfaultfd, or noFaultDescriptor if there is none: the kernel is older, or a container's
-// filter forbids it. Then resets do the same and take longer.
+// openFaults returns a descriptor of userfaultfd, or noFaultDescriptor if the kernel is too old, or a container's filter forbids it. Then resets do
+// the same, but take longer.
 func openFaults() int {
 	fd, _, errno := unix.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC|uffdUserModeOnly, 0, 0)
 	if errno != 0 {
@@ -37,7 +37,7 @@ func openFaults() int {
 	return int(fd)
 }
 
-// faultAlone has the kernel map only the pages of a mapped file that are touched. It reports whether the kernel will.
+// faultAlone has the kernel map only those pages of a mapped file that are touched. It reports whether the kernel will do so.
 func (p *pagemap) faultAlone(mapping []byte) bool {
 	if p.faults == noFaultDescriptor || len(mapping) == 0 {
 		return false

@@ -10,25 +10,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// arenaSizes are the sizes of arenas to try, in bytes. A process whose address space is limited has no room for large ones.
+// arenaSizes are the sizes of arenas to try, in bytes. If the process's address space is limited, a large one may not fit.
 var arenaSizes = [...]int{1 << 30, 64 << 20, 1 << 20}
 
-// A Store keeps the content of images in a few memory files, each with many images, so that an image takes neither a descriptor
-// nor a mapping of its own. The zero Store is ready for use and needs no closing: a slot is given back with its last image. It
-// is safe for concurrent use.
+// A Store keeps the content of images in a few memory files, each with many images. So an image needs neither a descriptor nor a mapping of its own.
+// The zero Store is ready for use and needs no closing: a slot is given back with its last image. It is safe for concurrent use.
 type Store struct {
 	mu     sync.Mutex
 	arenas []*arena
 }
 
-// An arena is a memory file of a fixed size. What nobody has written in it is a hole, which costs nothing.
+// An arena is a memory file of a fixed size. Parts that were never written are holes, which cost nothing.
 type arena struct {
 	fd   int
 	view []byte   // all of it, read-only
-	free []extent // by their offsets, never two that touch
+	free []extent // free parts, in order of their offsets; no two are adjacent
 }
 
-// A slot is the stored part of an image, in an arena, for memories to map.
+// A slot is the stored part of an image, in an arena. Memories map it.
 type slot struct {
 	store   *Store
 	arena   *arena // nil: nothing is stored
@@ -37,7 +36,7 @@ type slot struct {
 	pagemap *pagemap
 }
 
-// newSlot returns a slot of size bytes, all of them zeros. What nobody writes is a hole, and costs nothing until somebody touches it.
+// newSlot returns a slot of size bytes, all of them zeros. Parts that are never written are holes, and cost nothing until they are read.
 func (s *Store) newSlot(size int, p *pagemap) (*slot, error) {
 	f := &slot{store: s, pagemap: p}
 	if size == 0 {
@@ -46,7 +45,7 @@ func (s *Store) newSlot(size int, p *pagemap) (*slot, error) {
 	return f, s.place(f, size)
 }
 
-// place finds size bytes for f, in a new arena if there is no room.
+// place finds size bytes for f. If there is no room, it makes a new arena.
 func (s *Store) place(f *slot, size int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +86,7 @@ func newArena(size int) (*arena, error) {
 		err = fmt.Errorf("map a memory file of %d bytes: %w", try, err)
 	}
 	if err == nil {
-		// Nobody, this process included, can shrink the file below a mapping of it.
+		// Nobody, not even this process, can shrink the file below a mapping of it.
 		if _, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SEAL|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW); err != nil {
 			err = fmt.Errorf("seal a memory file: %w", err)
 		}
@@ -98,7 +97,7 @@ func newArena(size int) (*arena, error) {
 	return a, nil
 }
 
-// take takes the first size bytes that are free.
+// take takes the first free range of size bytes.
 func (a *arena) take(size int) (offset int, ok bool) {
 	for n := range a.free {
 		e := &a.free[n]
@@ -129,7 +128,7 @@ func (a *arena) give(e extent) {
 	}
 }
 
-// close gives back what the arena holds.
+// close frees the arena's mapping and its file.
 func (a *arena) close() error {
 	var err error
 	if a.view != nil {
@@ -151,7 +150,7 @@ func (f *slot) write(content []byte, offset int) error {
 	return nil
 }
 
-// writePages writes all pages of stored but those that are blank.
+// writePages writes all pages of stored except blank ones.
 func (f *slot) writePages(stored []byte, blank []bool, page int) error {
 	for n := 0; n < len(blank); {
 		first := n
@@ -171,7 +170,7 @@ func (f *slot) writePages(stored []byte, blank []bool, page int) error {
 // overlay maps the slot over the start of space.
 func (f *slot) overlay(space []byte) error { return f.overlayPart(space, extent{0, len(f.view)}) }
 
-// overlayPart maps part of the slot over the start of space, readable and writable. A page that is written is copied.
+// overlayPart maps part of the slot over the start of space, readable and writable. A page is copied when it is first written.
 func (f *slot) overlayPart(space []byte, part extent) error {
 	if part.size == 0 {
 		return nil
@@ -181,13 +180,13 @@ func (f *slot) overlayPart(space []byte, part extent) error {
 	return err
 }
 
-// close gives the place back, once no memory maps it any more.
+// close gives the slot's place back. No memory may map it any more.
 func (f *slot) close() error {
 	if f.arena == nil {
 		return nil
 	}
 	a, place := f.arena, extent{f.offset, len(f.view)}
-	// The next image must find zeros where it writes none.
+	// The next image in this place must find zeros where it writes nothing.
 	if err := unix.Fallocate(a.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(place.offset), int64(place.size)); err != nil {
 		return fmt.Errorf("empty a memory file: %w", err) // and the place is never used again
 	}

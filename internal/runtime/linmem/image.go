@@ -7,31 +7,32 @@ import (
 	"sync"
 )
 
-// granule is the unit of an image's size: a page of WebAssembly, and so a multiple of any system's page.
+// granule is the unit of an image's size: a page of WebAssembly, which is a multiple of every system's page.
 const granule = 64 << 10
 
 // An Image is the content of a memory at one moment. Any number of memories are made from it and reset to it. It is safe for
 // concurrent use. On Linux it takes storage only for the pages that are not all zeros, however many memories share it.
 type Image struct {
 	size   int
-	stored []byte // the content without the zeros at its end, or what a layer has of it; whole pages; read-only
+	stored []byte // the content without the zeros at its end; for a layer, only its own part; whole pages; read-only
 	blank  []bool // which pages of stored are all zeros
 	page   int    // the system's page size
 	filled int    // pages that are not all zeros
 	end    int    // of the content without the zeros at its end
 	slot   *slot  // what memories map; if nil, they are plain copies of stored
-	layer  *layer // nil: all of the content is the image's own
+	layer  *layer // nil: the image has all of its content itself
 
 	mu     sync.Mutex
 	users  int // memories that are not yet freed
 	closed bool
-	// foreseen are the pages that a memory of the image is likely to write that becomes a layer, once one has. They are never changed.
+	// foreseen are the pages that a memory of this image is likely to write if it becomes a layer. They are known once one has become a layer,
+	// and never change.
 	foreseen []extent
 }
 
-// NewImage makes an image with a copy of content, whose length must be a multiple of 64 KiB. Where the system can tell which
-// pages of a memory were written (Linux with a readable /proc/self/pagemap), memories share the image's pages until they write
-// them, and a reset copies back only what was written. Elsewhere the image is like one of NewPlainImage.
+// NewImage makes an image with a copy of content, whose length must be a multiple of 64 KiB. If the system can tell which pages of a memory were
+// written (Linux with a readable /proc/self/pagemap), memories share the image's pages until they write them, and a reset copies back only written
+// pages. Otherwise the image is like one of NewPlainImage.
 func (s *Store) NewImage(content []byte) (*Image, error) {
 	image, err := newImage(content)
 	if err != nil {
@@ -55,8 +56,8 @@ func (s *Store) NewImage(content []byte) (*Image, error) {
 	return image, nil
 }
 
-// NewPlainImage makes an image with a copy of content on Go's heap. Each of its memories is a whole copy, and each reset copies
-// the whole. It is the plain twin of Store.NewImage: for systems with nothing better, and for tests that compare the two.
+// NewPlainImage makes an image with a copy of content on Go's heap. Each of its memories is a whole copy, and each reset copies everything. It is the
+// simple twin of Store.NewImage, for systems with nothing better, and for tests that compare the two.
 func NewPlainImage(content []byte) (*Image, error) {
 	image, err := newImage(content)
 	if err != nil {
@@ -66,7 +67,7 @@ func NewPlainImage(content []byte) (*Image, error) {
 	return image, nil
 }
 
-// newImage returns an image whose stored bytes are still the caller's.
+// newImage returns an image whose stored bytes still belong to the caller.
 func newImage(content []byte) (*Image, error) {
 	if len(content)%granule != 0 {
 		return nil, fmt.Errorf("an image of %d bytes: the size must be a multiple of %d, a page of WebAssembly", len(content), granule)
@@ -87,7 +88,7 @@ func newImage(content []byte) (*Image, error) {
 	return i, nil
 }
 
-// keep makes whole pages the image's own.
+// keep stores whole pages in the image itself.
 func (i *Image) keep(pages []byte) {
 	i.stored = pages
 	i.blank = make([]bool, len(pages)/i.page)
@@ -98,8 +99,8 @@ func (i *Image) keep(pages []byte) {
 	}
 }
 
-// content returns the page at offset, or nil where it is all zeros. Zeros are faster to write than to copy, and the image's file need
-// not have the page.
+// content returns the page at offset, or nil if it is all zeros. Writing zeros is faster than copying them, and the image's file need not
+// contain the page.
 func (i *Image) content(offset int) []byte {
 	if i.layer != nil {
 		return i.layer.content(i, offset)
@@ -110,13 +111,13 @@ func (i *Image) content(offset int) []byte {
 	return i.stored[offset : offset+i.page]
 }
 
-// Size returns the bytes of the image, zeros at its end included.
+// Size returns the size of the image in bytes, including the zeros at its end.
 func (i *Image) Size() int { return i.size }
 
-// Resident returns the bytes that the image takes, whether or not there are memories of it. What a layer shares is not its own.
+// Resident returns how many bytes the image takes, whether or not it has memories. A layer does not count the pages that it shares.
 func (i *Image) Resident() int { return i.filled * i.page }
 
-// Mappings returns how many of the process's mappings a memory of the image takes at most.
+// Mappings returns the most of the process's mappings that a memory of the image takes.
 func (i *Image) Mappings() int {
 	if i.layer != nil {
 		return i.layer.pieces + 1 + tails()
@@ -143,8 +144,7 @@ func (i *Image) Map(reserve uint64) (*Memory, error) {
 	return m, nil
 }
 
-// Close tells that no more memories will be made. The image's memory is returned when its last user is freed. Closing
-// twice is fine.
+// Close says that no more memories will be made. The image's memory is freed with its last user. Close can be called twice.
 func (i *Image) Close() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -172,7 +172,7 @@ func (i *Image) unuse() error {
 	return i.drop()
 }
 
-// drop gives back what the image holds, once nobody needs it. i.mu is held.
+// drop frees what the image holds, once nobody needs it. i.mu is held.
 func (i *Image) drop() error {
 	if !i.closed || i.users > 0 {
 		return nil

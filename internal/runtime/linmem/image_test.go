@@ -13,7 +13,7 @@ import (
 
 const granule = 64 << 10
 
-// kinds are the ways to make an image, all of which must do the same.
+// kinds are the ways of making an image, all of which must have the same effect.
 var kinds = []struct {
 	name string
 	make func([]byte) (*linmem.Image, error)
@@ -24,7 +24,7 @@ var kinds = []struct {
 	{"layer", newLayer},
 }
 
-// newLayer makes an image with content as a layer over one that is smaller, and differs here and there.
+// newLayer makes an image of content as a layer over a smaller image that differs here and there.
 func newLayer(content []byte) (*linmem.Image, error) {
 	var store linmem.Store
 	under := bytes.Clone(content[:len(content)/granule/2*granule])
@@ -54,7 +54,7 @@ func newLayer(content []byte) (*linmem.Image, error) {
 	return layer, errors.Join(err, m.Free(), base.Close())
 }
 
-// contents are what images may hold.
+// contents are possible contents of images.
 var contents = []struct {
 	name string
 	size int
@@ -75,7 +75,7 @@ var contents = []struct {
 	}},
 }
 
-// sprinkle writes bytes that differ from place to place and with seed, none of them zero.
+// sprinkle writes bytes that differ by place and by seed, none of them zero.
 func sprinkle(b []byte, seed int) {
 	for n := range b {
 		b[n] = byte((n*7+n/4096+seed)%255 + 1)
@@ -88,7 +88,7 @@ func filled(size int, fill func([]byte)) []byte {
 	return b
 }
 
-// mapped returns an image of content and a memory of it, both of which end with the test.
+// mapped returns an image of content and a memory of it. Both are closed at the end of the test.
 func mapped(t testing.TB, newImage func([]byte) (*linmem.Image, error), content []byte, reserve uint64) (*linmem.Image, *linmem.Memory) {
 	t.Helper()
 	image, err := newImage(content)
@@ -119,7 +119,7 @@ func TestMap(t *testing.T) {
 				content := filled(c.size, c.fill)
 				given := bytes.Clone(content)
 				image, m := mapped(t, kind.make, given, 4<<30)
-				clear(given) // the image must not care
+				clear(given) // the image must not change because of that
 				if got := image.Size(); got != c.size {
 					t.Errorf("Size: got %d, want %d", got, c.size)
 				}
@@ -229,7 +229,7 @@ func TestCloseWhileMapped(t *testing.T) {
 	}
 }
 
-// TestImageIsShared makes many goroutines make, use and free memories of one image, which is closed meanwhile.
+// TestImageIsShared has many goroutines make, use and free memories of one image, which is closed meanwhile.
 func TestImageIsShared(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// A layer is an image whose content is another image's but for some pages. Those are stored, one run of them after the other, and
-// mapped over the other image's.
+// A layer is an image that differs from another image, its base, only in some pages. Those pages are stored, one run after another, and
+// mapped over the base.
 type layer struct {
 	base   *Image
-	runs   []extent // in the memory, by their offsets, never two that touch; whatever lies behind the base's content is in one
-	own    []int32  // for each page up to the image's end: its number among the stored ones, or -1: it is the base's
-	pieces int      // mappings of files that a memory takes
+	runs   []extent // in order of their offsets in the memory, no two adjacent; everything behind the base's content is in one run
+	own    []int32  // for each page up to the image's end: its number among the stored pages, or -1 if it is the base's
+	pieces int      // mappings of files in each memory of the layer
 }
 
 // An extent is a range of whole pages.
@@ -20,25 +20,25 @@ type extent struct{ offset, size int }
 func (e extent) end() int { return e.offset + e.size }
 
 const (
-	// mostRuns bounds the mappings that every memory of a layer takes, two for each run: a process has some 65,000. It also bounds
-	// what they cost a reset, 1 µs for 32 runs.
+	// mostRuns bounds the mappings of each memory of a layer, two for each run: a process has some 65,000. It also bounds what the mappings add to a
+	// reset, 1 µs for 32 runs.
 	mostRuns = 32
-	// leastShared is how many pages between two runs are worth a mapping. Fewer are stored with the runs.
+	// leastShared is how many shared pages between two runs are worth a mapping. Fewer are stored with the runs.
 	leastShared = 8
 )
 
-// newRuns returns runs that hold all pages that differ from the base, and few others.
+// newRuns returns runs that contain all pages that differ from the base, and few others.
 func newRuns(differ []extent, base *Image) []extent {
 	if len(differ) == 0 {
 		return nil
 	}
-	// What lies behind the base's content must be in one run, and what is zero there costs nothing.
+	// Everything behind the base's content must be in one run. Zeros in it cost nothing.
 	if last := &differ[len(differ)-1]; last.end() > base.end {
 		first, _ := slices.BinarySearchFunc(differ, base.end, func(e extent, end int) int { return cmp.Compare(e.end(), end+1) })
 		from := min(differ[first].offset, base.end)
 		differ = append(slices.Clone(differ[:first]), extent{from, last.end() - from})
 	}
-	shared := make([]int, len(differ)) // shared pages before each run, unless it is joined to the one before
+	shared := make([]int, len(differ)) // for each run, the shared pages between it and the previous one
 	for n := 1; n < len(differ); n++ {
 		for offset := differ[n-1].end(); offset < differ[n].offset; offset += base.page {
 			if base.content(offset) != nil {
@@ -46,7 +46,7 @@ func newRuns(differ []extent, base *Image) []extent {
 			}
 		}
 	}
-	apart := slices.Repeat([]bool{true}, len(differ)) // from the one before
+	apart := slices.Repeat([]bool{true}, len(differ)) // whether a run is separate from the previous one
 	byShared := make([]int, 0, len(differ))
 	for n := 1; n < len(differ); n++ {
 		byShared = append(byShared, n)
@@ -66,7 +66,7 @@ func newRuns(differ []extent, base *Image) []extent {
 	return runs
 }
 
-// newLayer returns a layer with those runs, and the image's end.
+// newLayer returns a layer with the given runs, and the image's end.
 func newLayer(base *Image, runs []extent) (l *layer, end int) {
 	l, end = &layer{base: base, runs: runs}, base.end
 	if len(runs) > 0 {
@@ -91,7 +91,7 @@ func newLayer(base *Image, runs []extent) (l *layer, end int) {
 	return l, end
 }
 
-// content is Image.content of the layer's image.
+// content implements Image.content for the layer's image.
 func (l *layer) content(i *Image, offset int) []byte {
 	n := offset / i.page
 	if n >= len(l.own) {

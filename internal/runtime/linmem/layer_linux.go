@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newLayer makes a layer over the memory's image, whose pages the memory shares unless they are dirty.
+// newLayer makes a layer over the memory's image. The memory shares the image's pages except the dirty ones.
 func (s *Store) newLayer(m *Memory) (*Image, error) {
 	base := m.image
 	if m.size%granule != 0 {
@@ -37,11 +37,12 @@ func (s *Store) newLayer(m *Memory) (*Image, error) {
 	return i, nil
 }
 
-// mostForeseen is how many bytes of pages a memory is given before they are written. A guest may have written more than its like will.
+// mostForeseen is how many bytes of pages a memory gets before they are written. More would be a risk, since one guest may have written more
+// than others will.
 const mostForeseen = 8 << 20
 
-// foresee notes which of the image's pages were written in a memory that becomes a layer, where they are few enough. The next such memory is
-// likely to write the same.
+// foresee records which of the image's pages were written in a memory that becomes a layer, unless there are too many. The next such memory is likely
+// to write the same ones.
 func (i *Image) foresee(dirty []extent) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -60,10 +61,10 @@ func (i *Image) foresee(dirty []extent) {
 	}
 }
 
-// provide gives a new memory pages of its own where it is likely to write. A guest reads most of them before it writes them, and a page that
-// was read is taken away from all processors that run threads of the process when it is written. That was 12 of the 26 ms of a processor
-// that the start of a script in Python took (bench/cmd/scale -engine python -scripts 400, with two processors). A system that can't give
-// pages (before Linux 5.14) goes the slow way.
+// provide gives a new memory pages of its own where it is likely to write. A guest reads most of them before it writes them. When a page that was
+// read is then written, it must be unmapped on all processors that run threads of the process. That was 12 of the 26 ms of processor time that the
+// start of a script in Python took (bench/cmd/scale -engine python -scripts 400, with two processors). A system that can't provide pages (before
+// Linux 5.14) goes the slow way.
 func (m *Memory) provide() {
 	m.image.mu.Lock()
 	foreseen := m.image.foreseen
@@ -75,17 +76,17 @@ func (m *Memory) provide() {
 	}
 }
 
-// fill writes the pages of the layer's runs to its slot, but for those that are all zeros.
+// fill writes the pages of the layer's runs to its slot, except those that are all zeros.
 func (i *Image) fill(m *Memory, differ []extent) error {
 	stored := 0
 	for _, r := range i.layer.runs {
-		first := r.offset // of the pages that are still to be written, in one piece
+		first := r.offset // start of the pages that will be written together
 		write := func(end int) error { return i.slot.write(m.space[first:end], stored+first-r.offset) }
 		for offset := r.offset; offset < r.end(); offset += i.page {
 			for len(differ) > 0 && differ[0].end() <= offset {
 				differ = differ[1:]
 			}
-			// Where the memory has what its image has, a look at the memory would make the kernel store zeros that are a hole.
+			// If the memory's page is the image's, don't read it in the memory: that would make the kernel store the zeros of a hole.
 			blank := i.layer.base.content(offset) == nil
 			if len(differ) > 0 && differ[0].offset <= offset {
 				blank = isZero(m.space[offset : offset+i.page])
@@ -108,10 +109,10 @@ func (i *Image) fill(m *Memory, differ []extent) error {
 	return nil
 }
 
-// differing returns the runs of pages that are not as in the memory's image, and those of all that were written.
+// differing returns the runs of pages that differ from the memory's image, and the runs of all pages that were written.
 func (m *Memory) differing() (differ, dirty []extent, err error) {
 	p, base := m.image.slot.pagemap, m.base()
-	m.finder.found = nil // the finder is used for something else
+	m.finder.found = nil // the finder is used for another search
 	for at, end := base, base+uint64(wholePages(m.size)); at < end; {
 		runs, next, err := p.find(&m.finder, at, end)
 		if err != nil {

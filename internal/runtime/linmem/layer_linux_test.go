@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/linmem"
 )
 
-// over returns a layer over an image, which change makes in a memory with room for size bytes.
+// over returns a layer over an image. The function change makes the changes, in a memory with room for size bytes.
 func over(t testing.TB, store *linmem.Store, base *linmem.Image, size int, change func(b []byte)) *linmem.Image {
 	t.Helper()
 	m, err := base.Map(uint64(size))
@@ -33,8 +33,8 @@ func shut(t testing.TB, image *linmem.Image) {
 	}
 }
 
-// TestLayerStoresWhatDiffers has layers of several forms over an image of 800 pages and as many zeros: what they store, and how many
-// mappings a memory of theirs takes.
+// TestLayerStoresWhatDiffers makes layers of several forms over an image of 800 pages and as many zeros. It checks what they store, and how many
+// mappings their memories take.
 func TestLayerStoresWhatDiffers(t *testing.T) {
 	t.Parallel()
 	page := os.Getpagesize()
@@ -104,7 +104,7 @@ func TestLayerStoresWhatDiffers(t *testing.T) {
 				t.Error("the memory's content is not the layer's")
 			}
 			if plain, err := m.Resident(); err == nil && plain == len(m.Bytes()) {
-				t.Skip("this system does not tell what was written: images are whole copies")
+				t.Skip("this system does not report what was written: images are whole copies")
 			}
 			if got := layer.Resident() / page; got != c.pages {
 				t.Errorf("it stores %d pages, want %d", got, c.pages)
@@ -122,8 +122,8 @@ func TestLayerStoresWhatDiffers(t *testing.T) {
 	}
 }
 
-// TestPagesAreForeseen has memories of an image become layers. The next one has pages of its own from the start where the first of them wrote,
-// with the image's content. One that wrote more than the bound costs the others nothing.
+// TestPagesAreForeseen makes layers from memories of an image. From the start, the next memory has pages of its own where the first of them wrote,
+// with the image's content. A memory that wrote more than the bound costs the others nothing.
 func TestPagesAreForeseen(t *testing.T) {
 	t.Parallel()
 	page := os.Getpagesize()
@@ -136,7 +136,7 @@ func TestPagesAreForeseen(t *testing.T) {
 	}
 	defer shut(t, base)
 	if !linmem.Provides(t, base) {
-		t.Skip("the system does not tell which pages were written, or gives none before they are")
+		t.Skip("the system does not report which pages were written, or can't provide them before")
 	}
 	for _, c := range []struct {
 		name   string
@@ -170,8 +170,8 @@ func TestPagesAreForeseen(t *testing.T) {
 	}
 }
 
-// TestLayersAreApart makes layers over one image, memories of theirs, and the image go in every order. Nothing that one of them writes
-// shows in another, and what stays keeps its content.
+// TestLayersAreApart makes layers over one image and memories of them, and closes them and the image in every order. What one of them writes never
+// shows in another, and those that stay keep their content.
 // Proves: A tool touches no memory but its own
 func TestLayersAreApart(t *testing.T) {
 	t.Parallel()
@@ -203,7 +203,7 @@ func TestLayersAreApart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sprinkle(m.Bytes()[k*5*granule:], 77+k) // which another must not see
+			sprinkle(m.Bytes()[k*5*granule:], 77+k) // another memory must not see this
 			memories = append(memories, m)
 		}
 		for _, n := range r.Perm(2 * len(images)) {
@@ -233,7 +233,7 @@ func TestLayersAreApart(t *testing.T) {
 	}
 }
 
-// TestLayerOfClosedImage makes a snapshot of a memory whose image is closed: that can't be a layer, and is an error.
+// TestLayerOfClosedImage makes a snapshot of a memory whose image is closed. That can't be a layer, so it is an error.
 func TestLayerOfClosedImage(t *testing.T) {
 	t.Parallel()
 	var store linmem.Store
@@ -262,8 +262,8 @@ func TestLayerOfClosedImage(t *testing.T) {
 	}
 }
 
-// TestZerosStayHoles has an image with a region of zeros that nobody has touched, and a layer over it. The region takes no memory
-// in either of them, though all of it is compared, reset and looked at for what differs.
+// TestZerosStayHoles makes an image with a region of zeros that was never touched, and a layer over it. The region takes no memory in either,
+// although all of it is compared, reset and searched for differences.
 func TestZerosStayHoles(t *testing.T) {
 	t.Parallel()
 	var store linmem.Store
@@ -293,8 +293,8 @@ func TestZerosStayHoles(t *testing.T) {
 	}
 }
 
-// TestLayerTakesNoHeap makes a layer whose runs span 16 MiB of zeros: they are neither copied nor looked at. It is not parallel, so that
-// what others allocate does not count.
+// TestLayerTakesNoHeap makes a layer whose runs span 16 MiB of zeros, which are neither copied nor read. It is not parallel, since other tests'
+// allocations would count.
 func TestLayerTakesNoHeap(t *testing.T) {
 	var store linmem.Store
 	_, m := mapped(t, store.NewImage, filled(300*granule, func(b []byte) { b[0], b[299*granule] = 1, 1 }), 300*granule)
@@ -314,7 +314,7 @@ func TestLayerTakesNoHeap(t *testing.T) {
 	}
 }
 
-// FuzzLayer changes an image in random places and compares the layer, and its memories after calls that write, with a plain copy.
+// FuzzLayer changes an image in random places. It compares the layer, and its memories after calls that write, with a plain copy.
 // Proves: A tool touches no memory but its own
 func FuzzLayer(f *testing.F) {
 	f.Add(uint64(1), uint8(10), uint8(10), uint8(3))

@@ -30,7 +30,7 @@ func files(t *testing.T) (n int) {
 	return n
 }
 
-// mappings counts the mappings of the process, and among them the mappings of images' files.
+// mappings counts the mappings of the process, and how many of them are of images' files.
 func mappings(t *testing.T) (all, images int) {
 	t.Helper()
 	maps, err := os.ReadFile("/proc/self/maps")
@@ -40,7 +40,7 @@ func mappings(t *testing.T) (all, images int) {
 	return bytes.Count(maps, []byte("\n")), bytes.Count(maps, []byte("toolsrv-image"))
 }
 
-// TestLeaks is not parallel: it counts what the process has.
+// TestLeaks is not parallel, since it counts the process's resources.
 func TestLeaks(t *testing.T) {
 	content := filled(4*granule, func(b []byte) { sprinkle(b[:2*granule], 1) })
 	const memories = 2000
@@ -97,10 +97,10 @@ func TestReservationIsNotResident(t *testing.T) {
 	}
 }
 
-// TestOutOfAddressSpace runs in a process of its own, because there it takes the address space away.
+// TestOutOfAddressSpace runs in a process of its own, because it uses up the address space there.
 func TestOutOfAddressSpace(t *testing.T) {
 	t.Parallel()
-	testkit.SkipEmulated(t, "it can't start itself again, and limits of address space are not its own")
+	testkit.SkipEmulated(t, "it can't start itself again, and the limits of address space are the emulator's")
 	if os.Getenv("LINMEM_OUT_OF_SPACE") == "" {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOutOfAddressSpace$", "-test.v")
 		child.Env = append(os.Environ(), "LINMEM_OUT_OF_SPACE=1")
@@ -148,7 +148,7 @@ func TestOutOfAddressSpace(t *testing.T) {
 	}
 }
 
-// TestDescriptors has more images than descriptors: the images of a store share few. It runs in a process of its own, too.
+// TestDescriptors makes more images than there are descriptors: the images of a store share a few. It, too, runs in a process of its own.
 // Proves: Limits hold, one by one and in sum
 func TestDescriptors(t *testing.T) {
 	t.Parallel()
@@ -208,7 +208,7 @@ func TestDescriptors(t *testing.T) {
 	}
 }
 
-// TestStoreIsEmptied makes an image lie where others lay: it must see nothing of them.
+// TestStoreIsEmptied makes an image in a place where others were before. It must see nothing of them.
 func TestStoreIsEmptied(t *testing.T) {
 	t.Parallel()
 	var store linmem.Store
@@ -230,7 +230,7 @@ func TestStoreIsEmptied(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := full.Close(); err != nil { // the memory keeps it
+		if err := full.Close(); err != nil { // the memory still holds it
 			t.Fatal(err)
 		}
 		if old.Bytes()[full.Size()-1] != 0xee {
@@ -259,10 +259,10 @@ func TestStoreIsEmptied(t *testing.T) {
 	}
 }
 
-// TestStrict makes the system count what is reserved: memories work there too. It runs in a process of its own, which it limits.
+// TestStrict has the system count reserved memory. Memories must work in that case, too. It runs in a process of its own, and limits that process.
 func TestStrict(t *testing.T) {
 	t.Parallel()
-	testkit.SkipEmulated(t, "it can't start itself again, and limits of memory are not its own")
+	testkit.SkipEmulated(t, "it can't start itself again, and the limits of memory are the emulator's")
 	if os.Getenv("LINMEM_STRICT") == "" {
 		var now unix.Rlimit
 		if err := unix.Getrlimit(unix.RLIMIT_DATA, &now); err != nil {
@@ -280,7 +280,7 @@ func TestStrict(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all []*linmem.Memory
-	for range 50 { // of 64 MiB each, which is more than the limit
+	for range 50 { // of 64 MiB each, more than the limit
 		m, err := image.Map(64 << 20)
 		if err != nil {
 			t.Fatalf("memory number %d: %v", len(all), err)

@@ -1,19 +1,19 @@
-// Package linmem keeps the linear memories of WebAssembly guests: address space that is reserved up to a limit, snapshots of a
-// memory's content, and the reset to a snapshot after every call.
+// Package linmem keeps the linear memories of WebAssembly guests: it reserves address space up to a limit, takes snapshots of a memory's content, and
+// resets a memory to a snapshot after every call.
 //
-// A [Memory] of an [Image] shares the image's pages until it writes them. Reset finds the pages that were written and copies
-// them back. Its cost depends on what a call wrote, not on the size of the memory. A page that can't be shown to be clean
-// counts as dirty. Nothing may use the memory during Reset.
+// A [Memory] of an [Image] shares the image's pages until it writes them. Reset finds the pages that were written and copies them back. Its cost
+// depends on what a call has written, not on the size of the memory. A page that can't be shown to be clean counts as dirty. Nothing may use the
+// memory during Reset.
 //
-// A memory takes no file descriptor, and one or two mappings, three where the system counts untouched memory. On Linux a process
-// may have 65,530 mappings by default (vm.max_map_count). All images of a [Store] lie in a few files, with one mapping and one
-// descriptor for each gibibyte. The process has two more descriptors, for /proc/self/pagemap and userfaultfd.
+// A memory takes no file descriptor, and one or two mappings, or three if the system counts untouched memory. On Linux a process may have 65,530
+// mappings by default (vm.max_map_count). All images of a [Store] are in a few files, with one mapping and one descriptor for each gibibyte. The
+// process has two more descriptors, for /proc/self/pagemap and userfaultfd.
 //
-// A snapshot of a memory that was made from an image is a layer: it stores the pages that differ from the image's, and memories map
-// both, with up to 67 mappings.
+// A snapshot of a memory that was made from an image is a layer: it stores the pages that differ from the image's. Memories map both, with up
+// to 67 mappings.
 //
-// Reserved address space costs no memory. What can't be mapped is an error, never a panic. The slices that a memory gave out
-// must not be touched once it is freed: that is a fault that Go can't turn into an error.
+// Reserved address space costs no memory. What can't be mapped is an error, never a panic. The slices that a memory returned must not be touched once
+// it is freed: that is a fault that Go can't turn into an error.
 package linmem
 
 import (
@@ -24,7 +24,7 @@ import (
 	"os"
 )
 
-// MaxMappings is how many of the process's mappings a memory takes at most, unless it belongs to a layer: see Image.Mappings.
+// MaxMappings is the most of the process's mappings that a memory takes, unless it belongs to a layer: see Image.Mappings.
 const MaxMappings = 3
 
 // maxReserve is the largest size of a WebAssembly memory.
@@ -39,12 +39,12 @@ var (
 // for concurrent use.
 type Memory struct {
 	space  []byte // the reserved pages; nil once freed
-	limit  uint64 // how many bytes of it may be used
+	limit  uint64 // how many bytes of it may ever be used
 	size   int    // how many bytes of it can be used now
-	reach  int    // how many bytes of it were used, in whole pages, at least size: everything after it is untouched
+	reach  int    // how many bytes of it have ever been used, in whole pages, at least size: everything after that is untouched
 	image  *Image // nil: made by New
 	resets uint
-	kept   int    // bytes of pages that were not the image's at the last search, about
+	kept   int    // roughly the bytes of pages that differed from the image's at the last search
 	finder finder // of dirty pages
 }
 
@@ -84,9 +84,8 @@ func (m *Memory) fill() error {
 	return nil
 }
 
-// Grow makes the memory at least size bytes large and returns its first size bytes, never moved. New bytes are zero.
-// It returns nil for more than was reserved, where the system has no more memory, and once the memory is freed. A size
-// below the present one changes nothing.
+// Grow makes the memory at least size bytes large and returns its first size bytes, which never move. New bytes are zero. It returns nil if size is
+// more than was reserved, if the system has no more memory, or once the memory is freed. A size below the present one changes nothing.
 func (m *Memory) Grow(size uint64) []byte {
 	if m.space == nil || size > m.limit {
 		return nil
@@ -104,7 +103,7 @@ func (m *Memory) Grow(size uint64) []byte {
 	return m.space[:n:n]
 }
 
-// Bytes returns the memory's content itself, not a copy: valid until Free. It is nil once the memory is freed.
+// Bytes returns the memory's content itself, not a copy: it is valid until Free. It returns nil once the memory is freed.
 func (m *Memory) Bytes() []byte {
 	if m.space == nil {
 		return nil
@@ -112,9 +111,9 @@ func (m *Memory) Bytes() []byte {
 	return m.space[:m.size:m.size]
 }
 
-// Reset gives the memory the content and the size of its image. It returns how many bytes it copied: those that the memory
-// has for itself afterwards and does not share with its image. Slices that reach beyond the image's size must not be used any
-// more. After an error the content is undefined, and the memory can only be freed.
+// Reset gives the memory the content and the size of its image. It returns how many bytes it has copied. These stay the memory's own, and are not
+// shared with its image. Slices that reach beyond the image's size must not be used any more. After an error the content is undefined, and the memory
+// can only be freed.
 func (m *Memory) Reset() (copied int, err error) {
 	switch {
 	case m.space == nil:
@@ -134,8 +133,8 @@ func (m *Memory) Reset() (copied int, err error) {
 	return copied, nil
 }
 
-// Equal reports whether the memory equals its image, byte by byte, and would find zeros if it grew. It reads the whole memory:
-// it is for tests, and for a mode of operation that trusts nothing.
+// Equal reports whether the memory equals its image, byte by byte, and would get zeros if it grew. It reads the whole memory. It is for tests, and
+// for a mode of operation that trusts nothing.
 func (m *Memory) Equal() bool {
 	if m.space == nil || m.image == nil || m.size != m.image.size {
 		return false
@@ -148,7 +147,7 @@ func (m *Memory) Equal() bool {
 	return isZero(m.space[m.image.end:m.reach])
 }
 
-// Mappings returns how many of the process's mappings the memory takes, MaxMappings at most. It is 0 once the memory is freed.
+// Mappings returns how many of the process's mappings the memory takes, at most MaxMappings. It is 0 once the memory is freed.
 func (m *Memory) Mappings() int {
 	switch {
 	case m.space == nil:
@@ -166,8 +165,8 @@ func (m *Memory) Mappings() int {
 	return pieces + 1 + tails()
 }
 
-// Resident returns how many bytes the memory has for itself: those that were written and have not been dropped since. Where the
-// system does not tell, that is all that was ever used.
+// Resident returns how many bytes of its own the memory has: those that were written and have not been dropped since. If the system does not tell,
+// these are all that were ever used.
 func (m *Memory) Resident() (int, error) {
 	if m.space == nil {
 		return 0, fmt.Errorf("count resident bytes: %w", errFreed)
@@ -179,7 +178,7 @@ func (m *Memory) Resident() (int, error) {
 	return n, nil
 }
 
-// Free gives address space and pages back. Freeing twice is fine; after an error it can be tried again.
+// Free gives address space and pages back. It can be called twice; after an error it can be tried again.
 func (m *Memory) Free() error {
 	m.Unwatch()
 	if m.space == nil {
@@ -195,13 +194,13 @@ func (m *Memory) Free() error {
 	return m.image.unuse()
 }
 
-// wholePages rounds a number of bytes up to the system's pages.
+// wholePages rounds a number of bytes up to whole pages of the system.
 func wholePages(n int) int {
 	page := os.Getpagesize()
 	return (n + page - 1) / page * page
 }
 
-// same reports whether the page at offset is what the image has there.
+// same reports whether the page at offset equals the image's.
 func (m *Memory) same(offset int) bool {
 	page := m.space[offset : offset+m.image.page]
 	if want := m.image.content(offset); want != nil {
@@ -210,7 +209,7 @@ func (m *Memory) same(offset int) bool {
 	return isZero(page)
 }
 
-// restore gives the pages from offset to end the content that the image has there.
+// restore writes the image's content to the pages from offset to end.
 func (m *Memory) restore(offset, end int) {
 	for page := m.image.page; offset < end; offset += page {
 		if content := m.image.content(offset); content != nil {
@@ -233,9 +232,9 @@ func isZero(p []byte) bool {
 	return bytes.Equal(p[head:], p[:len(p)-head])
 }
 
-// Snapshot makes an image with a copy of the memory's content, which nothing may change meanwhile. Where the memory shares the pages
-// of an image itself, the new image is a layer over that one: it stores only the pages that differ. The other image stays as long as
-// the layer does, even if it is closed. A layer over a layer stores everything.
+// Snapshot makes an image with a copy of the memory's content, which nothing may change meanwhile. If the memory itself shares an image's pages, the
+// new image is a layer over that one: it stores only the pages that differ. The other image stays as long as the layer does, even if it is closed. A
+// layer over a layer stores everything.
 func (m *Memory) Snapshot(s *Store) (*Image, error) {
 	switch {
 	case m.space == nil:

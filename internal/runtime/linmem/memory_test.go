@@ -49,7 +49,8 @@ func TestGrow(t *testing.T) {
 	}
 }
 
-// TestGrowKeepsToTheLimit has a reservation that is not a multiple of a page: what lies between is there, but not given.
+// TestGrowKeepsToTheLimit reserves a size that is not a multiple of a page. The bytes up to the next page exist, but the memory does
+// not give them out.
 func TestGrowKeepsToTheLimit(t *testing.T) {
 	t.Parallel()
 	m, err := linmem.New(100)
@@ -92,7 +93,7 @@ func TestNewErrors(t *testing.T) {
 	}
 }
 
-// TestGrownIsReset has calls that grow a memory, each by as much as it likes: each finds zeros, and leaves the image.
+// TestGrownIsReset has calls grow a memory by any amount. Each call finds zeros there, and leaves the image.
 // Proves: Nothing is left of a call
 func TestGrownIsReset(t *testing.T) {
 	t.Parallel()
@@ -128,7 +129,7 @@ func TestGrownIsReset(t *testing.T) {
 				if size > granule {
 					b[size-1] = 1
 					if m.Equal() {
-						t.Errorf("turn %d: Equal of a memory with something behind its end: got true", turn)
+						t.Errorf("turn %d: Equal of a memory with something beyond its end: got true", turn)
 					}
 					b[size-1] = 0
 				}
@@ -137,7 +138,7 @@ func TestGrownIsReset(t *testing.T) {
 	}
 }
 
-// TestGrowthIsGivenBack has one call that grows a memory by much and many that don't.
+// TestGrowthIsGivenBack has one call that grows a memory by much, and many calls that don't.
 func TestGrowthIsGivenBack(t *testing.T) {
 	t.Parallel()
 	page := os.Getpagesize()
@@ -148,7 +149,7 @@ func TestGrowthIsGivenBack(t *testing.T) {
 				return
 			}
 			_, m := mapped(t, kind.make, filled(granule, func(b []byte) { sprinkle(b, 1) }), 4<<30)
-			if _, err := m.Reset(); err != nil { // the first is unlike those that follow
+			if _, err := m.Reset(); err != nil { // the first reset differs from later ones
 				t.Fatal(err)
 			}
 			b := m.Grow(3 * linmem.KeepResident)
@@ -159,7 +160,7 @@ func TestGrowthIsGivenBack(t *testing.T) {
 				t.Errorf("Reset after the rare call: got %d, %v", n, err)
 			}
 			if n, err := m.Resident(); n != linmem.KeepResident || err != nil {
-				t.Errorf("Resident after the rare call: got %d, %v; want %d, most of it behind the end", n, err, linmem.KeepResident)
+				t.Errorf("Resident after the rare call: got %d, %v; want %d, most of it beyond the end", n, err, linmem.KeepResident)
 			}
 			for range linmem.AgeEvery {
 				m.Bytes()[0]++

@@ -67,7 +67,7 @@ func TestDirtyRuns(t *testing.T) {
 	}
 }
 
-// TestPagemapIsTested has pagemaps that are none.
+// TestPagemapIsTested uses pagemaps that don't tell the truth.
 func TestPagemapIsTested(t *testing.T) {
 	t.Parallel()
 	for _, scan := range []bool{true, false} {
@@ -77,7 +77,7 @@ func TestPagemapIsTested(t *testing.T) {
 	}
 }
 
-// TestWaysAgree looks at the same pages in both ways.
+// TestWaysAgree finds the same pages in both ways.
 // Proves: Nothing is left of a call
 func TestWaysAgree(t *testing.T) {
 	t.Parallel()
@@ -106,7 +106,7 @@ func TestWaysAgree(t *testing.T) {
 		}
 	}()
 	pages := m.size / image.page
-	for n := 0; n < pages; n += 1 + n%5 { // more runs than a scan returns
+	for n := 0; n < pages; n += 1 + n%5 { // more runs than one scan returns
 		m.space[n*image.page+n]++
 	}
 	all := func(p *pagemap) (pages []uint64) {
@@ -130,7 +130,7 @@ func TestWaysAgree(t *testing.T) {
 	}
 }
 
-// TestAdvisedMemory has the kernel treat the pages of a memory in ways that it sometimes chooses itself.
+// TestAdvisedMemory makes the kernel treat the pages of a memory in ways that it sometimes chooses by itself.
 // Proves: Nothing is left of a call
 func TestAdvisedMemory(t *testing.T) {
 	t.Parallel()
@@ -142,7 +142,7 @@ func TestAdvisedMemory(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		before int // advice before the memory is written
-		after  int // and between write and reset; 0: none
+		after  int // advice between the write and the reset; 0: none
 	}{
 		{"huge pages", unix.MADV_HUGEPAGE, 0},
 		{"huge pages, split", unix.MADV_HUGEPAGE, unix.MADV_PAGEOUT},
@@ -191,7 +191,7 @@ func TestAdvisedMemory(t *testing.T) {
 	}
 }
 
-// TestLockedMemory has pages that the kernel will not drop.
+// TestLockedMemory locks pages, which the kernel will not drop.
 // Proves: Nothing is left of a call
 func TestLockedMemory(t *testing.T) {
 	t.Parallel()

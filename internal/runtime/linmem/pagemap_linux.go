@@ -18,13 +18,13 @@ const (
 	entryFile    = 1 << 61
 )
 
-// Categories of a page, and the ioctl that finds pages by them (Linux 6.7). The number is the same on every
-// architecture: read and write, 96 bytes, 'f', 16.
+// Categories of pages, and the ioctl that finds pages by category (Linux 6.7). Its number is the same on every architecture: read and write, 96
+// bytes, 'f', 16.
 const (
 	pageIsFile    = 1 << 2
 	pageIsPresent = 1 << 3
 	pageIsSwapped = 1 << 4
-	pageIsZero    = 1 << 5 // the kernel's one page of zeros
+	pageIsZero    = 1 << 5 // the kernel's shared page of zeros
 
 	pagemapScan = 0xc0606610
 )
@@ -32,14 +32,14 @@ const (
 // A region is a run of pages, as the kernel writes it.
 type region struct {
 	start, end uint64
-	categories uint64 // 0 from a read of the pagemap
+	categories uint64 // 0 if read from the pagemap
 }
 
-// zero reports whether the pages are known to be the kernel's page of zeros, which untouched memory becomes when it is read. In
-// a file's mapping that does not prove a page clean: the kernel may have merged pages that the guest had filled with zeros.
+// zero reports whether the pages are known to be the kernel's page of zeros. Untouched memory is mapped to it when it is read. In a file's mapping
+// that does not prove a page clean: the kernel may have merged pages that the guest had filled with zeros.
 func (r region) zero() bool { return r.categories&pageIsZero != 0 }
 
-// scanArg is what the ioctl takes.
+// scanArg is the argument of the ioctl.
 type scanArg struct {
 	size, flags, start, end, walkEnd uint64
 	vec, vecLen, maxPages            uint64
@@ -47,33 +47,32 @@ type scanArg struct {
 }
 
 const (
-	regionsPerScan = 128 // the kernel allocates them for each scan, which is noticeable with 512; a further scan costs 0.6 µs
-	entriesPerRead = 512 // 4 KiB, and what the kernel walks at a time
+	regionsPerScan = 128 // the kernel allocates them for each scan, which is noticeable with 512; another scan costs 0.6 µs
+	entriesPerRead = 512 // 4 KiB, which the kernel processes at a time
 )
 
-// A finder finds the pages of one memory that are not their file's.
+// A finder finds those pages of one memory that differ from their file.
 type finder struct {
 	arg     scanArg
 	regions [regionsPerScan]region
-	entries []byte // of a read of the pagemap; nil until one is needed
+	entries []byte // buffer for reading the pagemap; nil until needed
 
-	found   []region // all dirty pages since the last reset, except those that a watched run adds; if nil, not known
+	found   []region // all dirty pages since the last reset, except those that a watched run adds; nil if unknown
 	watched bool     // by the goroutine that Watch has bound to its thread
-	faults  faults   // of that thread when it began
+	faults  faults   // of that thread when the watch began
 	usage   unix.Rusage
 }
 
 // A pagemap is the open /proc/self/pagemap of this process.
 type pagemap struct {
 	fd     int
-	scan   bool // the ioctl is there
+	scan   bool // the kernel has the ioctl
 	faults int  // descriptor of userfaultfd, or noFaultDescriptor
-	counts bool // page faults are counted, of each thread
+	counts bool // page faults are counted for each thread
 }
 
-// openPagemap opens the pagemap once for the process and never closes it: it is the same for all memories. It is never another
-// process's map, since a Go process does not fork without exec, which the descriptor does not survive. Its answers are tested
-// before they are trusted.
+// openPagemap opens the pagemap once for the process and never closes it: it is the same for all memories. It can't become another process's map: a
+// Go process does not fork without exec, and the descriptor is closed by exec. The pagemap's answers are tested before they are trusted.
 var openPagemap = sync.OnceValues(func() (*pagemap, error) {
 	fd, err := unix.Open("/proc/self/pagemap", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -87,7 +86,7 @@ var openPagemap = sync.OnceValues(func() (*pagemap, error) {
 		{fd: fd, scan: false, faults: noFaultDescriptor},
 	} {
 		if err = p.check(); err == nil {
-			return p, nil // and where userfaultfd can't be used, one idle descriptor stays open
+			return p, nil // if userfaultfd can't be used, one idle descriptor stays open
 		}
 	}
 	if faults != noFaultDescriptor {
@@ -98,7 +97,7 @@ var openPagemap = sync.OnceValues(func() (*pagemap, error) {
 
 // findPagemap returns the pagemap of this process, or nil if there is none that can be trusted.
 func findPagemap() *pagemap {
-	p, _ := openPagemap() // for whatever reason it fails, there is the plain way
+	p, _ := openPagemap() // whatever the reason, the simple way still works
 	return p
 }
 
@@ -126,8 +125,8 @@ func (p *pagemap) findByScan(f *finder, start, end uint64) ([]region, uint64, er
 		vec:      uint64(uintptr(unsafe.Pointer(&f.regions))),
 		vecLen:   regionsPerScan,
 		inverted: pageIsFile,
-		mask:     pageIsFile,                    // not the file's,
-		anyOf:    pageIsPresent | pageIsSwapped, // but there
+		mask:     pageIsFile,                    // pages that differ from the file's,
+		anyOf:    pageIsPresent | pageIsSwapped, // and that exist
 		returned: pageIsPresent | pageIsSwapped | pageIsZero,
 	}
 	n, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(p.fd), pagemapScan, uintptr(unsafe.Pointer(&f.arg)))
@@ -157,8 +156,8 @@ func (p *pagemap) findByRead(f *finder, start, end uint64) ([]region, uint64, er
 	return runs, next, nil
 }
 
-// dirtyRuns appends the runs of dirty pages among the entries, which begin with the page at start, as far as runs has room. It
-// returns the address of the first page that it has not looked at.
+// dirtyRuns appends the runs of dirty pages among the entries, which begin with the page at start, until runs is full. It returns the address of the
+// first page that it has not examined.
 func dirtyRuns(runs []region, entries []byte, start, page uint64) ([]region, uint64) {
 	at := start
 	for ; len(entries) >= 8; entries = entries[8:] {
@@ -176,8 +175,8 @@ func dirtyRuns(runs []region, entries []byte, start, page uint64) ([]region, uin
 	return runs, at
 }
 
-// dirty reports whether a page may differ from what was mapped. It is clean only if it was never touched, or if it is resident and still
-// the file's: a written page of a private mapping is not the file's. A swapped page was written once, whatever its other bits say.
+// dirty reports whether a page may differ from what was mapped. It is clean only if it was never touched, or if it is resident and still the file's:
+// a written page of a private mapping is no longer the file's. A swapped page was written once, whatever its other bits say.
 func dirty(entry uint64) bool {
 	switch {
 	case entry&entrySwapped != 0:
@@ -188,8 +187,8 @@ func dirty(entry uint64) bool {
 	return false
 }
 
-// check dirties one page of a file and one page of zeros, and fails unless exactly these are found: the pagemap of some systems,
-// such as emulated kernels, does not tell the truth.
+// check dirties one page of a file and one page of zeros, and returns an error unless exactly these are found: on some systems, such as emulated
+// kernels, the pagemap does not tell the truth.
 func (p *pagemap) check() (err error) {
 	page := unix.Getpagesize()
 	stored := make([]byte, 3*page)
@@ -235,7 +234,7 @@ func (p *pagemap) check() (err error) {
 		}
 		at = next
 	}
-	found[3] = false // a read of untouched zeros may count as dirty
+	found[3] = false // untouched zeros may count as dirty once read
 	if found != [6]bool{1: true, 4: true} {
 		return fmt.Errorf("/proc/self/pagemap reports %v of six pages as dirty, want the second and the fifth", found)
 	}

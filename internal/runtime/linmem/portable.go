@@ -7,13 +7,13 @@ import "errors"
 // A Store keeps the content of images. It needs no closing.
 type Store struct{}
 
-// A slot is what memories share on Linux; elsewhere there is none.
+// A slot is shared by memories on Linux. On other systems there is none.
 type slot struct{ view []byte }
 
-// A finder finds dirty pages on Linux; elsewhere nothing does.
+// A finder finds dirty pages on Linux. On other systems it does nothing.
 type finder struct{}
 
-// Watch and Unwatch may make Reset faster on Linux; elsewhere they do nothing.
+// Watch and Unwatch may make Reset faster on Linux. On other systems they do nothing.
 func (m *Memory) Watch() {}
 
 // Unwatch does nothing.
@@ -25,7 +25,7 @@ func (m *Memory) Pause() bool { return false }
 // Resume does nothing.
 func (m *Memory) Resume() {}
 
-// A pagemap tells which pages are dirty on Linux.
+// A pagemap tells which pages are dirty. Only Linux has one.
 type pagemap struct{}
 
 func findPagemap() *pagemap { return nil }

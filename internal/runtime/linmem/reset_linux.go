@@ -8,22 +8,21 @@ import (
 )
 
 const (
-	// keepResident is how many bytes of dirty pages a reset copies back. It drops the others, so that a call that wrote much
-	// does not cost memory for ever. It is not about time: to find and copy a page takes 0.1 µs, to drop it and have the next
-	// call fault takes 2 µs, for any number of pages. It is also how many bytes of pages may stay that were only read. Each
-	// page takes 40 ns of every scan: 10 ms after a call that had read a gigabyte.
+	// keepResident is how many bytes of dirty pages a reset copies back. It drops the rest, so that a call that wrote much does not cost memory for
+	// ever. Speed would be a reason to keep more: finding and copying a page takes 0.1 µs, while dropping it and a page fault in the next call take 2
+	// µs, for any number of pages. keepResident is also how many bytes of pages may stay that were only read. Each page adds 40 ns to every scan: 10 ms
+	// after a call that has read a gigabyte.
 	keepResident = 4 << 20
-	// One reset in ageEvery compares each dirty page with the image, and drops those that the last call did not change.
-	// A rare call has dirtied them, and they would be copied back after every other call. For a page that every twentieth
-	// call writes, dropping costs as much as keeping.
+	// One reset in ageEvery compares each dirty page with the image, and drops those that the last call did not change. Otherwise the pages that one
+	// rare call has dirtied would be copied back after every later call. For a page that every twentieth call writes, dropping costs as much as keeping.
 	ageEvery = 32
-	// young is how many bytes of pages are never dropped for their age. To compare and drop them, and to have the next call fault for those that
-	// it uses after all, takes 15 µs; to copy eight pages back 32 times takes as long.
+	// young is how many bytes of pages are never dropped because of their age. Comparing and dropping them, and the page faults of the next call that
+	// needs some after all, take 15 µs; copying eight pages back 32 times takes as long.
 	young = 32 << 10
 )
 
-// resetDirty copies back the pages that are no longer the file's. Copied pages stay resident, so that the next call that
-// writes them does not fault.
+// resetDirty copies back the pages that are no longer the file's. Copied pages stay resident, so that the next call can write them
+// without a page fault.
 func (m *Memory) resetDirty() (copied int, err error) {
 	m.resets++
 	if m.untouched() {
@@ -33,7 +32,7 @@ func (m *Memory) resetDirty() (copied int, err error) {
 		return copied, nil
 	}
 	m.finder.found = nil
-	// A memory that is used once is faster if its pages are mapped many at a time. One that is reset will be used again.
+	// A memory that is used once is faster if its pages are mapped many at a time. One that is being reset will be used again.
 	if m.resets == 1 && m.image.slot.pagemap.faultAlone(m.space[:m.image.end]) && m.drop(0, m.reach) == nil {
 		return 0, nil
 	}
@@ -42,23 +41,23 @@ func (m *Memory) resetDirty() (copied int, err error) {
 		if err := m.drop(end, m.reach); err != nil {
 			return 0, err
 		}
-		m.reach = end // until it grows as far again
+		m.reach = end // until it grows that far again
 	}
 	err = w.pages()
 	m.kept = w.copied + w.blank
 	return w.copied, err
 }
 
-// A walk is one reset's way over the dirty pages of a memory.
+// A walk is the state of one reset's pass over the dirty pages of a memory.
 type walk struct {
 	memory *Memory
 	aging  bool
 	copied int // bytes
-	blank  int // bytes that were read only
+	blank  int // bytes that were only read
 }
 
-// pages finds the dirty pages and resets them. It looks behind the present size, too: a page that a larger memory left there
-// may be written by the next one without a fault.
+// pages finds the dirty pages and resets them. It also searches beyond the present size: a larger memory may have left a page there, and the next one
+// may write it without a page fault.
 func (w *walk) pages() error {
 	m, p := w.memory, w.memory.image.slot.pagemap
 	base := m.base()
@@ -83,8 +82,8 @@ func (w *walk) pages() error {
 	return nil
 }
 
-// reset resets the dirty pages from one offset to another, which were read only if they are blank. Once as many stay as may, it
-// drops all that follow and reports that it is full.
+// reset resets the dirty pages from one offset to another. blank says that they were only read. Once as many pages stay resident as may, it drops all
+// that follow and returns full.
 func (w *walk) reset(from, to int, blank bool) (full bool, err error) {
 	m, room := w.memory, keepResident-w.copied
 	switch {
@@ -110,10 +109,10 @@ func (w *walk) reset(from, to int, blank bool) (full bool, err error) {
 	return false, nil
 }
 
-// ages reports whether the reset of that number compares pages.
+// ages reports whether the reset with that number compares pages.
 func (m *Memory) ages(reset uint) bool { return reset%ageEvery == 0 }
 
-// blank reports whether the pages were only read, behind what the image stores: there the kernel has mapped its page of zeros.
+// blank reports whether pages beyond the image's stored content were only read: the kernel has mapped its page of zeros there.
 func (m *Memory) blank(run region) bool {
 	return run.zero() && run.start-m.base() >= uint64(m.image.end)
 }
@@ -128,8 +127,7 @@ func (m *Memory) copyBack(run region) int {
 	return int(run.end - run.start)
 }
 
-// restoreOrDrop restores the pages from offset to end that differ from the image and drops the others. It returns how
-// many bytes it copied.
+// restoreOrDrop restores those pages from offset to end that differ from the image, and drops the others. It returns how many bytes it has copied.
 func (m *Memory) restoreOrDrop(offset, end int) (copied int, err error) {
 	for offset < end {
 		first, same := offset, m.same(offset)
@@ -146,7 +144,7 @@ func (m *Memory) restoreOrDrop(offset, end int) (copied int, err error) {
 	return copied, nil
 }
 
-// drop gives private pages back. The next access finds the image's pages, or zeros behind them.
+// drop gives private pages back. The next access finds the image's pages or, beyond them, zeros.
 func (m *Memory) drop(offset, end int) error {
 	if err := unix.Madvise(m.space[offset:end], unix.MADV_DONTNEED); err != nil {
 		return fmt.Errorf("drop pages: %w", err)
@@ -157,9 +155,9 @@ func (m *Memory) drop(offset, end int) error {
 func (m *Memory) resident() (int, error) {
 	p := findPagemap()
 	if p == nil {
-		return m.reach, nil // nobody tells
+		return m.reach, nil // the system does not tell
 	}
-	m.finder.found = nil // the finder is used for something else
+	m.finder.found = nil // the finder is used for another search
 	return p.resident(&m.finder, m.base(), m.reach)
 }
 

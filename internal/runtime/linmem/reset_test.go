@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/linmem"
 )
 
-// TestReset does to a memory of every kind what a guest may do to it.
+// TestReset does everything to a memory of every kind that a guest may do.
 // Proves: Nothing is left of a call
 func TestReset(t *testing.T) {
 	t.Parallel()
@@ -84,7 +84,7 @@ func read(b []byte) (sum int) {
 	return sum
 }
 
-// TestResetOfNothing has images without anything to reset.
+// TestResetOfNothing makes images without anything to reset.
 func TestResetOfNothing(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {
@@ -95,7 +95,7 @@ func TestResetOfNothing(t *testing.T) {
 	}
 }
 
-// TestResetCostsWhatWasWritten is why the package exists.
+// TestResetCostsWhatWasWritten checks the reason for this package: a reset costs as much as was written.
 func TestResetCostsWhatWasWritten(t *testing.T) {
 	t.Parallel()
 	page := os.Getpagesize()
@@ -128,7 +128,7 @@ func TestResetCostsWhatWasWritten(t *testing.T) {
 	}
 }
 
-// copiesAll reports whether a kind of memory copies everything, and skips the test where all do because of the system.
+// copiesAll reports whether a kind of memory copies everything. It skips the test if all kinds do because of the system.
 func copiesAll(t *testing.T, kind string) (plain bool) {
 	t.Helper()
 	if kind == "plain" {
@@ -145,7 +145,7 @@ func copiesAll(t *testing.T, kind string) (plain bool) {
 	}
 	defer free(t, m)
 	if n, _ := m.Reset(); n != 0 {
-		t.Skip("the system does not tell of dirty pages, so that resets copy everything")
+		t.Skip("the system does not report dirty pages, so resets copy everything")
 	}
 	return false
 }
@@ -161,7 +161,7 @@ func TestResetDropsExcess(t *testing.T) {
 			}
 			content := filled(2*linmem.KeepResident, func(b []byte) { sprinkle(b[:linmem.KeepResident+3*granule], 1) })
 			_, m := mapped(t, kind.make, content, 4<<30)
-			if _, err := m.Reset(); err != nil { // the first is unlike those that follow
+			if _, err := m.Reset(); err != nil { // the first reset differs from later ones
 				t.Fatal(err)
 			}
 			for range 2 {
@@ -194,7 +194,7 @@ func TestResetForgetsRareCalls(t *testing.T) {
 			}
 			content := filled(20*granule, func(b []byte) { sprinkle(b[:10*granule], 1) })
 			_, m := mapped(t, kind.make, content, 20*granule)
-			if _, err := m.Reset(); err != nil { // the first is unlike those that follow
+			if _, err := m.Reset(); err != nil { // the first reset differs from later ones
 				t.Fatal(err)
 			}
 			for n := range m.Bytes() {
@@ -233,7 +233,7 @@ func TestResetAllocatesNothing(t *testing.T) {
 	}
 }
 
-// FuzzReset has operations as bytes, done to a memory of every kind and to a slice.
+// FuzzReset reads operations from bytes, and applies them to a memory of every kind and to a slice.
 // Proves: Nothing is left of a call
 func FuzzReset(f *testing.F) {
 	f.Add(uint64(1), []byte("write, read and reset"))
@@ -249,7 +249,7 @@ func FuzzReset(f *testing.F) {
 		const granules = 2
 		ops = ops[:min(len(ops), 4*64)]
 		content := make([]byte, granules*granule)
-		for n := range granules * granule / 4096 { // of each page of 4 KiB, the shape says whether it holds anything
+		for n := range granules * granule / 4096 { // for each page of 4 KiB, the shape says whether it contains anything
 			if shape>>(n%64)&1 != 0 {
 				sprinkle(content[n*4096:(n+1)*4096], n)
 			}
@@ -293,7 +293,7 @@ func FuzzReset(f *testing.F) {
 					}
 				}
 				if !reset && ops[0] < 224 {
-					continue // looking at everything each time is slow, and touches every page
+					continue // checking everything each time is slow, and touches every page
 				}
 				if !bytes.Equal(m.Bytes(), want) {
 					t.Fatalf("%s: the memory is not what was written to it (reset: %v)", kinds[n].name, reset)

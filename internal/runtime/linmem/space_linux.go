@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// strict reports whether the system counts writable memory that nobody has touched yet, because of its overcommit mode or a limit
-// on the data of the process. Then space is made writable only where it is used, which takes one more mapping.
+// strict reports whether the system counts writable memory before it is touched, because of its overcommit mode or a limit on the process's data.
+// Then space is made writable only when it is used, which takes one more mapping.
 var strict = sync.OnceValue(func() bool {
 	mode, err := os.ReadFile("/proc/sys/vm/overcommit_memory")
 	var data unix.Rlimit
@@ -18,7 +18,7 @@ var strict = sync.OnceValue(func() bool {
 		unix.Getrlimit(unix.RLIMIT_DATA, &data) != nil || data.Cur != unix.RLIM_INFINITY
 })
 
-// reserveSpace reserves address space, which may not be used before it is committed.
+// reserveSpace reserves address space, which must be committed before it is used.
 func reserveSpace(size int) ([]byte, error) {
 	protection, flags := unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE
 	if strict() {
@@ -29,7 +29,7 @@ func reserveSpace(size int) ([]byte, error) {
 		return nil, err
 	}
 	space := unsafe.Slice((*byte)(start), size)
-	// A huge page is dirty as a whole. A kernel without huge pages refuses, which is as good.
+	// A write would make a whole huge page dirty, so they are turned off. A kernel without huge pages refuses, which is just as good.
 	_ = unix.Madvise(space, unix.MADV_NOHUGEPAGE)
 	return space, nil
 }
@@ -37,17 +37,17 @@ func reserveSpace(size int) ([]byte, error) {
 // commit makes whole pages of reserved space usable. They are zero.
 func commit(pages []byte) error {
 	if !strict() {
-		return nil // they are usable
+		return nil // they are already usable
 	}
 	return unix.Mprotect(pages, unix.PROT_READ|unix.PROT_WRITE)
 }
 
-// release gives back what reserveSpace took.
+// release gives back what reserveSpace has reserved.
 func release(space []byte) error {
 	return unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(space)), uintptr(len(space)))
 }
 
-// tails returns how many mappings the part of a memory takes that is reserved and not used yet.
+// tails returns how many mappings the part of a memory takes that is reserved but not used yet.
 func tails() int {
 	if strict() {
 		return 1

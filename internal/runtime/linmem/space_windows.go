@@ -6,13 +6,13 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// reserveSpace reserves address space, which may not be used before it is committed.
+// reserveSpace reserves address space, which must be committed before it is used.
 func reserveSpace(size int) ([]byte, error) {
 	address, err := windows.VirtualAlloc(0, uintptr(size), windows.MEM_RESERVE, windows.PAGE_NOACCESS)
 	if err != nil {
 		return nil, err
 	}
-	// It is not Go's memory, so the number is as good as a pointer. Vet would reject a direct conversion.
+	// The address is not in Go's memory, so the number is as good as a pointer. Vet would reject a direct conversion.
 	start := *(*unsafe.Pointer)(unsafe.Pointer(&address))
 	return unsafe.Slice((*byte)(start), size), nil
 }
@@ -24,7 +24,7 @@ func commit(pages []byte) error {
 	return err
 }
 
-// release gives back what reserveSpace took.
+// release gives back what reserveSpace has reserved.
 func release(space []byte) error {
 	return windows.VirtualFree(uintptr(unsafe.Pointer(unsafe.SliceData(space))), 0, windows.MEM_RELEASE)
 }

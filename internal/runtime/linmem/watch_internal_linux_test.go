@@ -14,7 +14,7 @@ import (
 func watchable(t *testing.T, granules int) *Memory {
 	t.Helper()
 	if p := findPagemap(); p == nil || !p.counts {
-		t.Skip("the system does not tell of dirty pages, or not of page faults")
+		t.Skip("the system does not report dirty pages, or page faults")
 	}
 	content := make([]byte, granules*granule)
 	for n := range len(content) / 2 {
@@ -36,7 +36,7 @@ func watchable(t *testing.T, granules int) *Memory {
 			t.Error(err)
 		}
 	})
-	for range 2 { // the first reset drops all
+	for range 2 { // the first reset drops everything
 		m.space[0]++
 		m.space[m.size-1]++
 		if _, err := m.Reset(); err != nil {
@@ -46,7 +46,7 @@ func watchable(t *testing.T, granules int) *Memory {
 	return m
 }
 
-// TestWatchedReset takes the pagemap away, so that a reset that looks for dirty pages fails.
+// TestWatchedReset takes the pagemap away, so that a reset fails if it searches for dirty pages.
 // Proves: Nothing is left of a call
 func TestWatchedReset(t *testing.T) {
 	t.Parallel()
@@ -100,7 +100,7 @@ func TestWatchedReset(t *testing.T) {
 	}
 }
 
-// pause makes other goroutines, and another thread, run for a moment.
+// pause lets other goroutines, and another thread, run for a moment.
 func pause(m *Memory) {
 	watched := m.Pause()
 	runtime.Gosched()
@@ -109,7 +109,7 @@ func pause(m *Memory) {
 	}
 }
 
-// TestWatch does everything at random, with watching and without.
+// TestWatch does everything in random order, with watching and without.
 // Proves: Nothing is left of a call
 func TestWatch(t *testing.T) {
 	t.Parallel()
@@ -169,7 +169,7 @@ func TestWatch(t *testing.T) {
 			t.Fatalf("turn %d: the memory is not restored", turn)
 		}
 	}
-	if quiet < 1000 && !testkit.Emulated() { // whose own page faults have Reset look
+	if quiet < 1000 && !testkit.Emulated() { // an emulator's own page faults make Reset search
 		t.Errorf("%d of 3000 runs were watched to their end, want most", quiet)
 	}
 }
@@ -181,7 +181,7 @@ func read(b []byte) (sum int) {
 	return sum
 }
 
-// TestWatchOfManyPages has more dirty pages, none beside another, than are found at a time: those found last are not all.
+// TestWatchOfManyPages has more dirty pages, no two of them adjacent, than one search returns: those that the last search returned are not all.
 func TestWatchOfManyPages(t *testing.T) {
 	t.Parallel()
 	m := watchable(t, 40)
@@ -220,8 +220,7 @@ func TestWatchForgetsRareCalls(t *testing.T) {
 	}
 }
 
-// TestFewPagesStay has one call that writes a few pages and many that write one: to forget eight pages costs more than to keep
-// them.
+// TestFewPagesStay has one call that writes a few pages and many that write one. Forgetting eight pages would cost more than keeping them.
 func TestFewPagesStay(t *testing.T) {
 	t.Parallel()
 	page := unix.Getpagesize()
@@ -244,23 +243,23 @@ func TestFewPagesStay(t *testing.T) {
 		if n, err := m.Resident(); n != c.stay || err != nil {
 			t.Errorf("Resident after a call that wrote %d bytes: got %d, %v; want %d", c.written, n, err, c.stay)
 		}
-		if !m.Equal() { // it reads all, so it comes last
+		if !m.Equal() { // it reads everything, so it comes last
 			t.Fatal("the memory is not restored")
 		}
 	}
 }
 
-// TestReadsAreForgotten has one call that reads what nobody wrote: scans must not look at much of it, nor at any for ever.
+// TestReadsAreForgotten has one call that reads pages that were never written. Scans must not examine many of them, and none of them for ever.
 func TestReadsAreForgotten(t *testing.T) {
 	t.Parallel()
 	if p := findPagemap(); p == nil || !p.scan {
-		t.Skip("the system does not tell of pages that were read only")
+		t.Skip("the system does not report pages that were only read")
 	}
 	page := unix.Getpagesize()
 	for _, c := range []struct {
 		name               string
 		size, step, resets int
-		left               int // bytes at most, beside what the calls write
+		left               int // bytes at most, in addition to what the calls write
 	}{
 		{"much", 40*granule + 3*keepResident, page, 1, keepResident},
 		{"much, here and there", 40*granule + 3*keepResident, 2 * page, 1, keepResident},
@@ -310,7 +309,7 @@ func TestReadsAreForgotten(t *testing.T) {
 	}
 }
 
-// TestBlank has pages of zeros where the kernel puts them by itself, and where it may have merged pages of a guest's.
+// TestBlank has pages of zeros in places where the kernel itself puts them, and in places where it may have merged a guest's pages.
 func TestBlank(t *testing.T) {
 	t.Parallel()
 	m := watchable(t, 40)
@@ -332,7 +331,7 @@ func TestBlank(t *testing.T) {
 	}
 }
 
-// TestUncountedFaults has a counter that does not see the faults of what it is asked about.
+// TestUncountedFaults has a counter that does not see the faults in question.
 func TestUncountedFaults(t *testing.T) {
 	t.Parallel()
 	var f finder

@@ -6,19 +6,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The first write to a page that is not yet the memory's own is a page fault, and Linux counts the faults of each thread
-// (ru_minflt and ru_majflt of getrusage(2); mm_account_fault in the kernel's mm/memory.c). If, since the dirty pages of a memory
-// were found, only one thread has used it, and that thread has had no fault, then no other page is dirty, and there is no need to
-// look. Two looks at the counters take 0.5 µs for any size; a scan takes 1 µs for 18 granules and 2.9 for 1,000.
+// The first write to a page that does not yet belong to the memory alone is a page fault, and Linux counts the faults of each thread (ru_minflt and
+// ru_majflt of getrusage(2); mm_account_fault in the kernel's mm/memory.c). Suppose that only one thread has used a memory since its dirty pages were
+// found, and that this thread has had no fault. Then no other page is dirty, and no search is needed. Reading the counters twice takes 0.5 µs for any
+// size; a scan takes 1 µs for 18 granules and 2.9 for 1,000.
 //
-// The counters also count faults that have nothing to do with the memory. Then the dirty pages are looked for.
+// The counters also count faults that have nothing to do with the memory. Then the dirty pages are searched for.
 
-// faults are how many page faults a thread has had.
+// faults is how many page faults a thread has had.
 type faults struct{ minor, major int64 }
 
-// Watch promises that until Unwatch or Reset, which the same goroutine has to call, only this goroutine uses the memory. That may
-// spare Reset the search for dirty pages. Watch binds the goroutine to its thread, so a caller that is about to wait should call
-// Unwatch first. It is optional, and does nothing where it would not help or is called twice.
+// Watch promises that only this goroutine uses the memory until it calls Unwatch or Reset. Then Reset may not have to search for dirty pages. Watch
+// binds the goroutine to its thread, so a caller that is about to wait should call Unwatch first. Calling Watch is optional. It does nothing if it
+// would not help, or is called twice.
 func (m *Memory) Watch() {
 	f := &m.finder
 	if f.found == nil || f.watched || m.ages(m.resets+1) {
@@ -38,14 +38,14 @@ func (m *Memory) Unwatch() {
 	}
 }
 
-// Pause is Unwatch until Resume, for a time in which nobody uses the memory. It reports whether Resume is useful: otherwise there was no
-// watch, or it has found something.
+// Pause is Unwatch until Resume, while nobody uses the memory. It returns false if there is nothing to resume: there was no watch, or the thread
+// has had a fault.
 func (m *Memory) Pause() bool { return m.untouched() }
 
-// Resume goes on with what Pause has interrupted. The goroutine may be on another thread by now.
+// Resume continues the watch that Pause has interrupted. The goroutine may be on another thread by now.
 func (m *Memory) Resume() { m.Watch() }
 
-// untouched is Unwatch, and reports whether all dirty pages are known.
+// untouched is Unwatch, and also reports whether all dirty pages are known.
 func (m *Memory) untouched() bool {
 	f := &m.finder
 	if !f.watched {
@@ -64,8 +64,8 @@ func (f *finder) countFaults() (faults, bool) {
 	return faults{int64(f.usage.Minflt), int64(f.usage.Majflt)}, true
 }
 
-// seesFaults reports whether a first write to each of those pages is counted. A system that does not count faults must not be
-// trusted when it reports none.
+// seesFaults reports whether a first write to each of those pages is counted. A system that does not count faults must not be trusted when
+// it reports none.
 func (f *finder) seesFaults(pages ...*byte) bool {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

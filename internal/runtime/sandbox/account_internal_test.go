@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// kin returns programs that differ from p in their data, and so share nothing.
+// kin returns programs that differ from p in their data, and so share nothing with it.
 func kin(t *testing.T, e *Engine, module []byte, n int) []*Program {
 	t.Helper()
 	all := make([]*Program, n)
@@ -36,7 +36,7 @@ func hoard(t *testing.T) []byte {
 	return testkit.Fixture(t, "wat/hostile/hoard")
 }
 
-// watch makes f run while the account is looked at, and returns the most that it held of a kind.
+// watch runs f while it observes the account, and returns the most that the account held of a kind.
 func watch(e *Engine, k account.Kind, f func()) (most int64) {
 	done, watched := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -56,8 +56,7 @@ func watch(e *Engine, k account.Kind, f func()) (most int64) {
 	return most
 }
 
-// TestMemoryInSum makes calls of one tool, and of many, take more memory together than there is, each within its limit.
-// They take turns.
+// TestMemoryInSum has calls of one tool, and of many, take more memory together than there is, each within its own limit. They take turns.
 // Proves: Limits hold, one by one and in sum
 func TestMemoryInSum(t *testing.T) {
 	t.Parallel()
@@ -106,7 +105,7 @@ func TestMemoryInSum(t *testing.T) {
 	}
 }
 
-// TestTooMuchMemory makes calls need more than all tools together may take: waiting would not help.
+// TestTooMuchMemory has calls that need more than all tools together may use. Waiting would not help.
 // Proves: Limits hold, one by one and in sum
 func TestTooMuchMemory(t *testing.T) {
 	t.Parallel()
@@ -140,7 +139,7 @@ func TestTooMuchMemory(t *testing.T) {
 	}
 }
 
-// TestHoarderLeavesRoom makes one tool take all the memory that it can get, again and again: a call of another tool does not wait.
+// TestHoarderLeavesRoom has one tool take all the memory that it can get, again and again. A call of another tool does not wait.
 // Proves: Limits hold, one by one and in sum
 func TestHoarderLeavesRoom(t *testing.T) {
 	t.Parallel()
@@ -159,7 +158,7 @@ func TestHoarderLeavesRoom(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					_, _ = hoarder.Call(t.Context(), CallSpec{}) // what comes of it is the test above's
+					_, _ = hoarder.Call(t.Context(), CallSpec{}) // the test above checks how these calls end
 				}
 			}
 		})
@@ -173,12 +172,12 @@ func TestHoarderLeavesRoom(t *testing.T) {
 	wait.Wait()
 }
 
-// TestMappingsInSum calls more tools than there are mappings for: those that were not called for longest make room.
+// TestMappingsInSum calls more tools than there are mappings for. The tools that were not called for longest make room.
 // Proves: Limits hold, one by one and in sum
 func TestMappingsInSum(t *testing.T) {
 	t.Parallel()
 	const limit = 40
-	e, _ := poolEngine(t, Config{Mappings: limit, CacheDir: t.TempDir()}, "hostile/hoard") // from which code comes back
+	e, _ := poolEngine(t, Config{Mappings: limit, CacheDir: t.TempDir()}, "hostile/hoard") // code can be loaded again from it
 	programs := kin(t, e, hoard(t), 30)
 	const side = 8 // calls at a time
 	turns := make(chan struct{}, side)
@@ -200,14 +199,14 @@ func TestMappingsInSum(t *testing.T) {
 			wait.Wait()
 		}
 	})
-	// Code that has just been compiled counts whether or not there is room.
+	// Code that has just been compiled is counted even if there is no room.
 	if most > limit+side || most < limit/2 {
 		t.Errorf("at one time %d mappings were held, want some of %d", most, limit)
 	}
 }
 
-// TestAddressesInSum calls more tools than there is address space for: idle instances make room, calls wait for each other, and a tool whose
-// memory alone may be larger is told so.
+// TestAddressesInSum calls more tools than there is address space for. Idle instances make room, and calls wait for each other. If a tool's own
+// memory may be larger than all, its calls fail with that reason.
 func TestAddressesInSum(t *testing.T) {
 	t.Parallel()
 	const reserve, limit = 32 << 20, 4 * 32 << 20
@@ -237,7 +236,7 @@ func TestAddressesInSum(t *testing.T) {
 	}
 }
 
-// TestPeakIsExpected calls a tool whose recent calls needed much memory: it waits for room before it runs, and not meanwhile.
+// TestPeakIsExpected calls a tool whose recent calls needed much memory. It waits for room before it runs, not while it runs.
 func TestPeakIsExpected(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "hostile/hoard")
@@ -261,12 +260,12 @@ func TestPeakIsExpected(t *testing.T) {
 	}
 }
 
-// TestElementsCount makes an instance count with its tables and element segments, which wazero allocates for each.
+// TestElementsCount checks that an instance counts with its tables and element segments, which wazero allocates for each instance.
 // Proves: Limits hold, one by one and in sum
 func TestElementsCount(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{Memory: 10 << 20}, "good/fresh")
-	if err := p.Compile(t.Context()); err != nil { // and so it is known what it has
+	if err := p.Compile(t.Context()); err != nil { // now it is known how large it is
 		t.Fatal(err)
 	}
 	p.module.code.Native().Rewritten.Elements = 1 << 18
@@ -287,7 +286,8 @@ func TestElementsCount(t *testing.T) {
 	}
 }
 
-// TestInstanceCounts makes an instance count that no call has used, and one whose call takes stack and output besides its memory.
+// TestInstanceCounts checks that an instance counts before any call has used it, and with the stack and the output that a call takes in
+// addition to its memory.
 // Proves: Limits hold, one by one and in sum
 func TestInstanceCounts(t *testing.T) {
 	t.Parallel()
@@ -321,7 +321,7 @@ func TestInstanceCounts(t *testing.T) {
 	l.end(r)
 }
 
-// TestPanicGivesBack makes wazero panic while an instance is made: nothing is held for it afterwards.
+// TestPanicGivesBack has wazero panic while an instance is made. Afterwards nothing is held for the instance.
 // Proves: Limits hold, one by one and in sum
 func TestPanicGivesBack(t *testing.T) {
 	t.Parallel()
@@ -340,7 +340,7 @@ func TestPanicGivesBack(t *testing.T) {
 	}
 }
 
-// TestDataCounts makes code count with its data segments, which are kept as long.
+// TestDataCounts checks that code counts with its data segments, which are kept as long as the code.
 // Proves: Limits hold, one by one and in sum
 func TestDataCounts(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// apart returns an engine whose modules another process compiles, and its log.
+// apart returns an engine whose modules are compiled by another process, and its log.
 func apart(t *testing.T, dir string, helper ...string) (*sandbox.Engine, *testkit.Log) {
 	t.Helper()
 	testkit.SkipEmulated(t, "it can't start the process that compiles")
@@ -33,7 +33,7 @@ func apart(t *testing.T, dir string, helper ...string) (*sandbox.Engine, *testki
 	return e, r
 }
 
-// TestApart makes another process compile, with a cache and without one, and where there is no such process, or a wrong one.
+// TestApart compiles in another process, with a cache and without one, and also where there is no such process, or a wrong one.
 // Proves: Compiling is bounded
 func TestApart(t *testing.T) {
 	t.Parallel()
@@ -71,7 +71,7 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// TestBarred makes a module break a bound. It is refused with the reason, and by later engines at once.
+// TestBarred compiles a module that exceeds a limit. It is refused with the reason, and later engines refuse it at once.
 // Proves: Compiling is bounded
 func TestBarred(t *testing.T) {
 	t.Parallel()
@@ -124,8 +124,7 @@ func TestBarred(t *testing.T) {
 	}
 }
 
-// TestKilledByTheSystem makes the system kill the processes that compile: the module is not refused for that, but it is not tried at every call
-// either.
+// TestKilledByTheSystem has the system kill the processes that compile. The module is not refused for that, but it is not tried in every call either.
 // Proves: Compiling is bounded
 func TestKilledByTheSystem(t *testing.T) {
 	t.Parallel()
@@ -136,7 +135,7 @@ func TestKilledByTheSystem(t *testing.T) {
 	for name, c := range map[string]struct {
 		kills  string // one for each start; a module is tried twice
 		starts int    // for three calls
-		want   string // how they end: o for overloaded
+		want   string // how they end; o means overloaded
 	}{
 		"once":   {".", 2, "..."},
 		"twice":  {"..", 3, "o.."},

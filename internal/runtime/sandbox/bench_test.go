@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// The phases of a module's life, one benchmark each.
+// The phases of a module's life, with one benchmark each.
 
 func BenchmarkLoad(b *testing.B) {
 	for _, guest := range benchGuests(b) {
@@ -32,7 +32,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// BenchmarkCompile compiles without a cache (scratch), into an empty one (miss), and from it (hit).
+// BenchmarkCompile compiles without a cache (scratch), into an empty one (miss), and from a filled one (hit).
 func BenchmarkCompile(b *testing.B) {
 	for _, mode := range []string{"scratch", "miss", "hit"} {
 		for _, guest := range benchGuests(b) {
@@ -80,7 +80,7 @@ func BenchmarkCall(b *testing.B) {
 		}{{"0B", 0}, {"1KB", 1 << 10}, {"64KB", 64 << 10}} {
 			b.Run(guest.name+"/"+size.name, func(b *testing.B) {
 				program := sandboxtest.Load(b, sandboxtest.Engine(b, sandbox.Config{}), guest.module)
-				if err := program.Compile(b.Context()); err != nil { // a call would wait for it within its limit only
+				if err := program.Compile(b.Context()); err != nil { // a call would wait for it only within its limit
 					b.Fatal(err)
 				}
 				tool := program.Tool("bench", 0, limits.Limits{})
@@ -112,7 +112,7 @@ func BenchmarkCallParallel(b *testing.B) {
 	})
 }
 
-// BenchmarkHostFunction takes 150 calls of log, none of which is written.
+// BenchmarkHostFunction calls log 150 times; none of these lines is written.
 func BenchmarkHostFunction(b *testing.B) {
 	tool := sandboxtest.Load(b, sandboxtest.Engine(b, sandbox.Config{}), testkit.Fixture(b, "wat/hostile/log")).Tool("bench", 4, limits.Limits{LogLines: -1})
 	if _, err := tool.Call(b.Context(), sandbox.CallSpec{}); err != nil {
@@ -126,8 +126,8 @@ func BenchmarkHostFunction(b *testing.B) {
 	}
 }
 
-// BenchmarkHard makes calls that change the instance for wazero, too: its memory grew, and is made smaller again; its memory grew to its
-// maximum, and the next instance is made of the image; the module can't be reset, and the next instance is made from the start.
+// BenchmarkHard has calls after which more than a reset is needed. Either the memory has grown, and is made smaller again; or it has grown to its
+// maximum, and the next instance is made from the image; or the module can't be reset, and the next instance is started anew.
 func BenchmarkHard(b *testing.B) {
 	for _, guest := range []struct {
 		name, fixture string

@@ -15,12 +15,12 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// section frames a section, or whatever begins with its length.
+// section frames a section, or anything else that begins with its length.
 func section(id byte, content []byte) []byte {
 	return append(binary.AppendUvarint([]byte{id}, uint64(len(content))), content...)
 }
 
-// tool returns a module with a toolsrv_call of that body, and more sections at its end.
+// tool returns a module whose toolsrv_call has that body, with more sections at its end.
 func tool(body []byte, more ...[]byte) []byte {
 	module := []byte("\x00asm\x01\x00\x00\x00")
 	module = append(module, section(1, []byte{1, 0x60, 1, 0x7f, 1, 0x7f})...)
@@ -32,12 +32,12 @@ func tool(body []byte, more ...[]byte) []byte {
 	return append(module, bytes.Join(more, nil)...)
 }
 
-// repeat returns a body without locals that holds n times what, then n times then, and answers 0.
+// repeat returns a body without locals: n times what, then n times then, and 0 as the result.
 func repeat(n int, what, then string) []byte {
 	return []byte("\x00" + strings.Repeat(what, n) + strings.Repeat(then, n) + "\x41\x00\x0b")
 }
 
-// TestCompileBombs has small modules that would take the compiler hours, or all memory.
+// TestCompileBombs loads small modules that would take the compiler hours, or all memory.
 // Proves: Compiling is bounded
 func TestCompileBombs(t *testing.T) {
 	t.Parallel()
@@ -92,12 +92,12 @@ func TestCompileBombs(t *testing.T) {
 	})
 }
 
-// TestCostlyInstances has small modules whose instances would take much memory that no limit counts.
+// TestCostlyInstances loads small modules whose instances would take much memory that no limit counts.
 // Proves: Compiling is bounded
 func TestCostlyInstances(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{})
-	const header, types = 8, 8 // bytes at the beginning of what tool returns
+	const header, types = 8, 8 // bytes at the beginning of tool's result
 	plain := tool(repeat(1, "\x01", ""))
 	insert := func(at int, s []byte) []byte {
 		return append(append(append([]byte(nil), plain[:at]...), s...), plain[at:]...)
@@ -124,7 +124,7 @@ func TestCostlyInstances(t *testing.T) {
 	}
 }
 
-// TestInvalidCode has modules whose frame is right: the compiler refuses them, and says so to each caller.
+// TestInvalidCode loads modules whose sections are valid, but whose code is not. The compiler refuses them, and each caller gets the reason.
 func TestInvalidCode(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{})
@@ -153,7 +153,7 @@ func TestInvalidCode(t *testing.T) {
 	}
 }
 
-// TestNames keeps a trap's error small, however long the guest's function names are, and readable where they are short.
+// TestNames keeps the error of a trap small, however long the guest's function names are, and readable if they are short.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{})
@@ -180,7 +180,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// FuzzLoad loads, compiles and calls anything. Nothing may panic, hang or take the process down.
+// FuzzLoad loads, compiles and calls anything. Nothing may panic, hang or end the process.
 // Proves: Compiling is bounded
 func FuzzLoad(f *testing.F) {
 	for _, name := range []string{"good/echo", "good/stages", "good/command", "good/engine", "hostile/traps", "hostile/recurse", "hostile/memory", "hostile/wild", "hostile/log"} {

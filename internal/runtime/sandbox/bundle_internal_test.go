@@ -21,7 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// scripted returns the engine of a fixture with a bundle.
+// scripted returns a fixture's engine with a bundle.
 func scripted(t testing.TB, fixture string, bundle ...byte) []byte {
 	t.Helper()
 	m, err := wasmbin.Parse(testkit.Fixture(t, "wat/good/"+fixture))
@@ -59,8 +59,8 @@ func peek(t testing.TB, p *Program, address int32) []byte {
 	return read
 }
 
-// TestEngineIsShared has tools of one engine: its code is compiled and counted once, it is initialised once, and all else is each
-// tool's own.
+// TestEngineIsShared has tools of one engine. The engine's code is compiled and counted once, and it is initialised once. Everything else is
+// each tool's own.
 // Proves: A tool touches no memory but its own
 func TestEngineIsShared(t *testing.T) {
 	t.Parallel()
@@ -100,7 +100,7 @@ func TestEngineIsShared(t *testing.T) {
 					}
 				}
 				if len(draws) != 1+len(programs) {
-					t.Errorf("one engine and %d tools drew %d numbers", len(programs), len(draws))
+					t.Errorf("one engine and %d tools have drawn %d numbers", len(programs), len(draws))
 				}
 				if held := e.account.Held(account.Code); held != code || held == 0 {
 					t.Errorf("the code of one tool takes %d bytes, of %d tools %d", code, len(programs), held)
@@ -127,7 +127,7 @@ func TestEngineIsShared(t *testing.T) {
 					}
 				}
 				if dir != "" {
-					if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 { // with the directory for what is being compiled
+					if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 { // including the directory for modules being compiled
 						t.Errorf("got %d entries in the cache, %v", len(entries), err)
 					}
 				}
@@ -136,8 +136,7 @@ func TestEngineIsShared(t *testing.T) {
 	}
 }
 
-// TestColdDirectory makes a hundred tools of an engine that nobody has compiled be loaded and called at once: there is one compilation,
-// and one start of the engine.
+// TestColdDirectory loads and calls a hundred tools at once whose engine was never compiled. There is one compilation, and one start of the engine.
 func TestColdDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -183,8 +182,8 @@ func TestColdDirectory(t *testing.T) {
 	}
 }
 
-// TestAlikeIsNotShared has modules that differ from a tool's engine in one byte of their data, or in where the bundle is. They have
-// nothing in common with it.
+// TestAlikeIsNotShared has modules that differ from a tool's engine in one byte of their data, or in the place of the bundle. They share
+// nothing with it.
 // Proves: A tool touches no memory but its own
 func TestAlikeIsNotShared(t *testing.T) {
 	t.Parallel()
@@ -215,14 +214,14 @@ func TestAlikeIsNotShared(t *testing.T) {
 		}
 	}
 	if len(draws) != 4 || len(codes) != 4 {
-		t.Errorf("4 engines drew %d numbers, and have %d codes", len(draws), len(codes))
+		t.Errorf("4 engines have drawn %d numbers, and have %d codes", len(draws), len(codes))
 	}
 	if n := len(e.modules); n != 5 {
 		t.Errorf("got %d modules, want 5", n)
 	}
 }
 
-// TestSameAsPlain makes tools with random bundles begin with their engine's snapshot, and from nothing: their memories are the same.
+// TestSameAsPlain starts tools with random bundles from their engine's snapshot, and from nothing. Their memories are the same.
 // Proves: A tool touches no memory but its own
 func TestSameAsPlain(t *testing.T) {
 	t.Parallel()
@@ -253,8 +252,8 @@ func TestSameAsPlain(t *testing.T) {
 	}
 }
 
-// TestBundleBreaks makes tools of an engine break while they start, each in its own way. Others of the engine are none the worse, and
-// none of them leaves anything in what they share.
+// TestBundleBreaks has tools of an engine break while they start, each in a different way. Other tools of the engine are not affected, and what they
+// share is unchanged.
 // Proves: A tool touches no memory but its own
 func TestBundleBreaks(t *testing.T) {
 	t.Parallel()
@@ -300,7 +299,7 @@ func TestBundleBreaks(t *testing.T) {
 			if _, err := loadInternal(t, e, scripted(t, "engine", 'd', 0, 0, 0)).Tool("x", 7, limits.Limits{}).Call(gone, CallSpec{}); err == nil {
 				t.Error("a caller that has gone is answered")
 			}
-			// An instance that was refused memory serves one call only; another tool of the file may get the memory.
+			// An instance that was refused memory serves only one call; another tool of the file may get the memory.
 			tight := loadInternal(t, e, scripted(t, "engine", 'e', 0, 2, 0))
 			for _, c := range []struct{ pages, snapshots int64 }{{40, 0}, {41, 0}, {42, 1}} {
 				if out, err := tight.Tool("x", 7, limits.Limits{Memory: c.pages * pageSize}).Call(t.Context(), CallSpec{}); err != nil || len(out) != 34 {
@@ -315,7 +314,7 @@ func TestBundleBreaks(t *testing.T) {
 	}
 }
 
-// TestBundleOutside has a bundle that does not fit into the memory: the engine that declares such an address is at fault.
+// TestBundleOutside has a bundle that does not fit into the memory. The engine that declares such an address is at fault.
 func TestBundleOutside(t *testing.T) {
 	t.Parallel()
 	e, _ := poolEngine(t, Config{}, "good/engine")
@@ -334,7 +333,7 @@ func TestBundleOutside(t *testing.T) {
 	}
 }
 
-// TestFreshEngine has an engine that no snapshot of its memory can hold.
+// TestFreshEngine has an engine whose state no snapshot can hold.
 func TestFreshEngine(t *testing.T) {
 	t.Parallel()
 	e, _ := poolEngine(t, Config{}, "good/engine")
@@ -351,7 +350,7 @@ func TestFreshEngine(t *testing.T) {
 	}
 }
 
-// TestBaseIsCounted has a base dropped while a tool's snapshot shares it: its bytes are held until the snapshot is dropped, too.
+// TestBaseIsCounted drops a base while a tool's snapshot shares it. Its bytes are held until the snapshot is dropped, too.
 func TestBaseIsCounted(t *testing.T) {
 	t.Parallel()
 	e, _ := poolEngine(t, Config{CacheDir: t.TempDir()}, "good/engine")
@@ -390,7 +389,7 @@ func TestBaseIsCounted(t *testing.T) {
 	}
 }
 
-// TestSweepOfOne drops what one tool of an engine has when only others are called.
+// TestSweepOfOne drops what one tool of an engine has, if only others are called.
 func TestSweepOfOne(t *testing.T) {
 	t.Parallel()
 	e, _ := poolEngine(t, Config{CacheDir: t.TempDir()}, "good/engine")
@@ -411,7 +410,7 @@ func TestSweepOfOne(t *testing.T) {
 	}
 }
 
-// TestUnloadedInAnyOrder loads and closes tools of one engine, while others are called, code is dropped and memory is let go of.
+// TestUnloadedInAnyOrder loads and closes tools of one engine, while others are called, code is dropped and memory is freed.
 // Proves: A tool touches no memory but its own
 func TestUnloadedInAnyOrder(t *testing.T) {
 	t.Parallel()
@@ -464,7 +463,7 @@ func TestUnloadedInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestBundleIsPacked has the bundles of idle modules be compressed, and read again for a start.
+// TestBundleIsPacked checks that the bundles of idle modules are compressed, and read again for a start.
 func TestBundleIsPacked(t *testing.T) {
 	t.Parallel()
 	e, _ := poolEngine(t, Config{}, "good/engine")
@@ -479,12 +478,12 @@ func TestBundleIsPacked(t *testing.T) {
 	}
 }
 
-// TestLoadCopies loads modules, and then uses their bytes for something else, before anything is compiled: each calls what it was.
+// TestLoadCopies loads modules, and then overwrites their bytes before anything is compiled. Each module still is what was loaded.
 func TestLoadCopies(t *testing.T) {
 	t.Parallel()
 	e, _ := poolEngine(t, Config{}, "hostile/hoard")
 	plain, bundled := append(bytes.Clone(logs), "\x0b\x08\x01\x00\x41\x00\x0b\x021A"...), scripted(t, "engine", 'a', 1, 2, 0)
-	other := scripted(t, "engine", 'b', 7, 2, 0) // of the same engine, which is known then
+	other := scripted(t, "engine", 'b', 7, 2, 0) // of the same engine, which is known by then
 	one, two, three := loadInternal(t, e, plain), loadInternal(t, e, bundled), loadInternal(t, e, other)
 	for _, b := range [][]byte{plain, bundled, other} {
 		for i := range b {

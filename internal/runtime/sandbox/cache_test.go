@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// echo calls the echo fixture once on an engine of its own, and returns what was logged.
+// echo calls the echo fixture once on an engine of its own, and returns the log.
 func echo(t *testing.T, dir string) string {
 	t.Helper()
 	var r testkit.Log
@@ -50,7 +50,7 @@ func entry(t *testing.T, dir string) string {
 	return filepath.Join(dir, files[0].Name())
 }
 
-// TestCacheDamaged flips bytes all over a cached module. Each time the module is compiled again, and the entry is right again.
+// TestCacheDamaged flips bytes all over a cached module. Each time the module is compiled again, and the entry is repaired.
 // Proves: Files of others are not trusted
 func TestCacheDamaged(t *testing.T) {
 	t.Parallel()
@@ -74,7 +74,7 @@ func TestCacheDamaged(t *testing.T) {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		// What can't be an entry by its size is none.
+		// A file whose size rules out an entry is ignored.
 		if logged := echo(t, dir); len(content) > 100 && !strings.Contains(logged, "is damaged") {
 			t.Errorf("%s: got %q, want a line about the damage", name, logged)
 		}
@@ -84,7 +84,7 @@ func TestCacheDamaged(t *testing.T) {
 	}
 }
 
-// TestCacheUnusable has a directory where the entry should be: the module is compiled all the same, and a line is logged.
+// TestCacheUnusable has a directory in place of the entry. The module is compiled all the same, and a line is logged.
 func TestCacheUnusable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -104,7 +104,7 @@ func TestCacheUnusable(t *testing.T) {
 	}
 }
 
-// TestCacheUsableAgain has an entry that can't be kept, and then others that can: the end is told as the beginning was.
+// TestCacheUsableAgain has an entry that can't be kept, and then others that can. The end of the trouble is logged as its beginning was.
 func TestCacheUsableAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -132,7 +132,7 @@ func TestCacheUsableAgain(t *testing.T) {
 	}
 }
 
-// TestCacheStaging takes wazero's directory away from a running engine, and leaves an old one of another.
+// TestCacheStaging removes wazero's directory from a running engine, and leaves an old one of another.
 func TestCacheStaging(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -144,7 +144,7 @@ func TestCacheStaging(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := sandboxtest.Engine(t, sandbox.Config{CacheDir: dir})
-	if err := os.RemoveAll(entry(t, dir)); err != nil { // the stale one is gone, so that this is the engine's
+	if err := os.RemoveAll(entry(t, dir)); err != nil { // the stale one is gone, so this one is the engine's
 		t.Fatal(err)
 	}
 	if err := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/good/echo")).Compile(t.Context()); err != nil {
@@ -168,7 +168,7 @@ func variants(t testing.TB, n int) [][]byte {
 	return list
 }
 
-// names returns the names of all entries, and their size together.
+// names returns the names of all entries, and their total size.
 func names(t testing.TB, dir string) (names []string, total int64) {
 	t.Helper()
 	files, err := os.ReadDir(dir)
@@ -188,7 +188,7 @@ func names(t testing.TB, dir string) (names []string, total int64) {
 	return names, total
 }
 
-// TestCacheTooSmall has room for no entry at all: all works, nothing is kept.
+// TestCacheTooSmall has no room for any entry. Everything works, and nothing is kept.
 func TestCacheTooSmall(t *testing.T) {
 	t.Parallel()
 	var r testkit.Log
@@ -202,7 +202,7 @@ func TestCacheTooSmall(t *testing.T) {
 	}
 }
 
-// TestCacheShared makes two engines, as in two processes, compile the same modules side by side, with room for few.
+// TestCacheShared has two engines, as in two processes, compile the same modules at the same time, with room for only a few.
 func TestCacheShared(t *testing.T) {
 	t.Parallel()
 	var r testkit.Log
@@ -232,7 +232,7 @@ func TestCacheShared(t *testing.T) {
 	}
 }
 
-// TestCompileWorkers makes several processors compile one module: they make what one makes.
+// TestCompileWorkers compiles one module on several processors. The result is the same as on one.
 func TestCompileWorkers(t *testing.T) {
 	t.Parallel()
 	var made [][]byte
@@ -259,7 +259,7 @@ func TestCompileWorkers(t *testing.T) {
 	}
 }
 
-// FuzzCacheEntry damages an entry in any place and way. The module always works, and the entry is right afterwards.
+// FuzzCacheEntry damages an entry in any place and in any way. The module always works, and the entry is repaired afterwards.
 // Proves: Files of others are not trusted
 func FuzzCacheEntry(f *testing.F) {
 	dir := f.TempDir()

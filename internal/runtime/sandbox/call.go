@@ -13,9 +13,8 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// A call is everything that the host keeps about one run of a guest. It belongs to an instance, which wipes it before the next
-// run. It is also the context that wazero passes to host functions, so that they find it without a look-up. A guest runs on
-// one goroutine, so a call needs no lock.
+// A call is all the state that the host keeps about one run of a guest. It belongs to an instance, which wipes it before the next run. It is also the
+// context that wazero passes to host functions, so that they find it without a look-up. A guest runs on one goroutine, so a call needs no lock.
 type call struct {
 	abi    hostcall.Call // what host functions see of it
 	engine *Engine
@@ -25,29 +24,29 @@ type call struct {
 	runState
 }
 
-// A runState is what one run is given, and its results so far.
+// A runState is the input of one run, and its results so far.
 type runState struct {
 	ctx       context.Context // the caller's
 	deadline  time.Time
 	outer     hostcall.Outer // nil: none
 	limits    *limits.Limits
 	lines     lines
-	reports   *progress.Reports // of the call's progress; if nil, none yet
+	reports   *progress.Reports // of the call's progress; nil: none yet
 	meter     meter
-	waiting   context.Context // what waits are given; if nil, the run has not waited yet
+	waiting   context.Context // the context of its waits; nil: it has not waited yet
 	waited    func()          // ends it
-	first     bool            // it has the key to the reserve, or its run has
-	granted   int64           // bytes of call stack that the guest has been given
-	beside    int64           // bytes that the account holds for more of it than the instance has, for output, and for the host
-	short     int64           // bytes that the account should hold but had no room for; 0 means it had
-	starting  bool            // the guest is being started, and serves nobody yet
-	inside    int             // functions of the guest that the host has called, one inside the other
+	first     bool            // the key to the reserve is held, by this run or the one that started it
+	granted   int64           // bytes of call stack that the guest has received
+	beside    int64           // bytes that the account holds for the call, beyond the instance's: for more call stack, for output, and for the host
+	short     int64           // bytes that the account should hold, if it had no room for them; otherwise 0
+	starting  bool            // this is a start, which serves no caller
+	inside    int             // how many of the guest's functions the host has called and not returned from
 	counter   hostcall.Counter
-	tallies   map[any]int  // of the call and those inside it, unless it is inside another; if nil, nothing is counted yet
-	filter    filter       // of what the guest says
-	principal fmt.Stringer // on whose behalf; if nil, it serves nobody
+	tallies   map[any]int  // of the call and those inside it; only in an outermost call; nil: nothing counted yet
+	filter    filter       // of the guest's words
+	principal fmt.Stringer // on whose behalf the guest runs; nil: on nobody's
 	output    []byte       // nil: none yet
-	failure   []byte       // the JSON of fail; if nil, none
+	failure   []byte       // the JSON passed to fail; nil: none
 }
 
 var (
@@ -55,7 +54,7 @@ var (
 	_ hostcall.Host   = (*call)(nil)
 )
 
-// begin makes c the state of a run.
+// begin prepares c for a run.
 func (c *call) begin(r *run) {
 	c.ctx, c.deadline, c.outer, c.limits = r.ctx, r.deadline, r.Outer, r.limits
 	c.counter, c.filter, c.principal = r.Counter, r.filter, r.Principal
@@ -64,7 +63,7 @@ func (c *call) begin(r *run) {
 	c.meter = meter{most: r.fuel()}
 	c.meter.pace, c.meter.give = c.module.paces.Begin()
 	if r.start {
-		c.abi.Begin(hostcall.Run{}) // configure gives it the settings, once what modules share has started
+		c.abi.Begin(hostcall.Run{}) // configure sets the settings once the part that modules share has started
 	} else {
 		c.abi.Begin(hostcall.Run{Serving: true, Input: r.Input, Principal: r.Principal, Grants: r.grants, Settings: c.module.settings})
 	}
@@ -77,7 +76,7 @@ func (c *call) wipe() {
 	c.abi.Begin(hostcall.Run{})
 }
 
-// wazero does not use Deadline.
+// Deadline returns the deadline, which wazero does not use.
 func (c *call) Deadline() (time.Time, bool) { return c.deadline, true }
 
 // Done is closed when the caller gives up, but not at the deadline: a call has no timer.
@@ -86,38 +85,38 @@ func (c *call) Done() <-chan struct{} { return c.ctx.Done() }
 // Err returns why the run has to end, or nil.
 func (c *call) Err() error { return c.over(time.Now()) }
 
-// Value returns nil: wazero asks for its experimental options at every call.
+// Value returns nil. wazero asks for its experimental options in every call.
 func (c *call) Value(any) any { return nil }
 
-// Look is look for host functions.
+// Look calls look for host functions.
 func (c *call) Look() { c.look(time.Now()) }
 
-// Wait calls f, which waits for something.
+// Wait calls f, which may wait for something.
 func (c *call) Wait(f func(context.Context)) {
 	c.memory.Unwatch()
 	c.report()
 	c.pause()
 	f(c.patience())
-	c.meter.since = time.Time{} // the guest's pace is not known from this time
+	c.meter.since = time.Time{} // the guest's pace can't be measured across a wait
 	c.Look()
 }
 
-// patience returns a context that is done when the run is over.
+// patience returns a context that is done when the run must end.
 func (c *call) patience() context.Context {
 	if c.waiting == nil {
-		c.waiting, c.waited = c.engine.limit(c.ctx, c.deadline) // once for all waits: it takes three contexts and a timer
+		c.waiting, c.waited = c.engine.limit(c.ctx, c.deadline) // made once for all waits: it takes three contexts and a timer
 	}
 	return c.waiting
 }
 
-// report passes on the waiting report of progress, before a pause.
+// report passes on a progress report that is being kept back, before a pause.
 func (c *call) report() {
 	if c.reports != nil && c.reports.Due(time.Now(), true) {
 		c.tell(time.Now())
 	}
 }
 
-// Nest calls f, which has another guest run inside this one's call. That one looks at the time itself.
+// Nest calls f, which runs another guest inside this call. The other guest checks the time itself.
 func (c *call) Nest(f func(context.Context)) {
 	watched := c.memory.Pause()
 	c.report()
@@ -128,13 +127,13 @@ func (c *call) Nest(f func(context.Context)) {
 	}
 }
 
-// end ends what the run has begun beside the guest.
+// end ends everything that the run has begun outside the guest.
 func (c *call) end() {
 	c.rest()
 	c.abi.End()
 }
 
-// rest gives back what the guest has had to run.
+// rest gives back what the guest needed only while it ran.
 func (c *call) rest() {
 	c.stand()
 	if c.waiting != nil {
@@ -143,10 +142,10 @@ func (c *call) rest() {
 	}
 }
 
-// Context returns the caller's.
+// Context returns the caller's context.
 func (c *call) Context() context.Context { return c.ctx }
 
-// Ends returns when the run ends at the latest, by the tool's limit and by the caller's own deadline.
+// Ends returns the latest time at which the run ends, by the tool's limit and by the caller's own deadline.
 func (c *call) Ends() time.Time {
 	if callers, ok := c.ctx.Deadline(); ok {
 		return earlier(c.deadline, callers)
@@ -154,7 +153,7 @@ func (c *call) Ends() time.Time {
 	return c.deadline
 }
 
-// Depth returns how many calls the run's is inside.
+// Depth returns how many calls surround this one.
 func (c *call) Depth() int {
 	if c.outer == nil {
 		return 0
@@ -162,8 +161,8 @@ func (c *call) Depth() int {
 	return c.outer.Depth() + 1
 }
 
-// Descriptor takes n of the descriptors that guests may have open, or gives them back. It never waits: the call that holds the others may
-// be waiting for this one.
+// Descriptor takes n of the descriptors that guests may have open; if n is negative, it gives them back. It never waits: the call that holds the
+// others may be waiting for this one.
 func (c *call) Descriptor(n int64) bool {
 	if n < 0 {
 		c.engine.account.Give(account.Descriptors, -n)
@@ -175,7 +174,7 @@ func (c *call) Descriptor(n int64) bool {
 // freeOutput is the size in bytes up to which output is not counted: it fits into an instance's overhead.
 const freeOutput = 16 << 10
 
-// Output adds b to the output, or replaces it by b.
+// Output adds b to the output, or replaces the output by b.
 func (c *call) Output(b []byte, replace bool) {
 	if replace {
 		c.output = c.output[:0]
@@ -184,7 +183,7 @@ func (c *call) Output(b []byte, replace bool) {
 		panic(&fault{ToolBadOutput, fmt.Sprintf("The tool's output is larger than its limit of %s.", text.Size(c.limits.Output))})
 	}
 	if total := len(c.output) + len(b); total > max(cap(c.output), freeOutput) {
-		c.extend(int64(total)) // the old buffer is garbage that still takes room
+		c.extend(int64(total)) // the old buffer still takes room until it is collected
 	}
 	c.output = append(c.output, b...)
 	if c.output == nil {

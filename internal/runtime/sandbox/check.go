@@ -12,25 +12,25 @@ import (
 // MaxModule is the largest module in bytes.
 const MaxModule = 64 << 20
 
-// The exports of a guest other than those of its calling convention.
+// Exports of a guest that belong to no calling convention.
 const (
 	exportMemory = "memory"
-	exportBundle = "toolsrv_bundle" // of an engine: the address of the data in which its modules differ
+	exportBundle = "toolsrv_bundle" // of an interpreter: the address at which the host writes the address of a module's bundle
 )
 
 // maxTables is how many tables a module may have. The rewriter bounds their elements.
 const maxTables = 8
 
-// A shape is what the host needs to know of a checked module.
+// A shape is what the host needs to know about a checked module.
 type shape struct {
 	convention *convention.Convention
 	initialize bool
 	warm       bool
 	describe   bool
-	memory     int64 // bytes that it declares
+	memory     int64 // bytes of memory that it declares
 }
 
-// check reports what keeps a module from being a tool, apart from its imports. Errors say what to do.
+// check returns what keeps a module from being a tool, apart from its imports. Errors say what to do.
 func check(m *wasmbin.Module) (shape, error) {
 	if n := len(m.Tables()); n > maxTables {
 		return shape{}, fmt.Errorf("the module has %d tables; the limit is %d", n, maxTables)

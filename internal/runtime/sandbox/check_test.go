@@ -60,7 +60,7 @@ func TestLoadRefusesBytes(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		// Cut behind its last section that is not a custom one, it is whole.
+		// A file cut after its last section that is not a custom one is complete.
 		if err := p.Compile(t.Context()); err != nil {
 			t.Errorf("the first %d of %d bytes are loaded, but Compile says %v", cut, len(good), err)
 		}

@@ -6,20 +6,20 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/internal/foundry"
 )
 
-// A code is what modules of one engine share, which differ only in their bundle: the machine code of the engine without a bundle, and the
+// A code is what the modules of one interpreter share that differ only in their bundle: the machine code of the interpreter without a bundle, and the
 // snapshot that they begin with.
 type code struct {
 	*foundry.Code
 	sum     sum
-	modules map[*module]struct{} // those that have users; guarded by Engine.mu
-	starts  peak                 // of what the starts of its modules take, with the snapshots that are made
+	modules map[*module]struct{} // those with users; guarded by Engine.mu
+	starts  peak                 // memory that the starts of its modules take, including the snapshots
 
 	mu     sync.Mutex
-	base   *snapshot     // of an engine, with which its modules begin; if nil, none yet, or it is not of an engine
-	basing chan struct{} // closed when the base is made, or can't be; if nil, none is being made
+	base   *snapshot     // the snapshot of an interpreter that its modules begin with; nil: none yet, or this is not an interpreter
+	basing chan struct{} // closed when the base is made, or can't be; nil: none is being made
 }
 
-// strip takes from the code all that can be made again. No call uses it.
+// strip removes from the code what can be made again. No call may be using it.
 func (c *code) strip() (r released) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// noCodeVariable is set where this test runs again, in a process that may not make memory executable.
+// noCodeVariable is set when this test runs again, in a process that may not make memory executable.
 const noCodeVariable = "TOOLSRV_TEST_NO_CODE"
 
-// TestNoCode makes an engine where the kernel refuses executable memory, as it does under MemoryDenyWriteExecute= of systemd. Interpreting
-// instead, without a word, would be twenty times slower, and the limits of the stack are not measured for it.
+// TestNoCode makes an engine where the kernel refuses executable memory, as under MemoryDenyWriteExecute= of systemd. That must be an error.
+// Interpreting instead would be twenty times slower, and the limits of the stack were not measured for it.
 func TestNoCode(t *testing.T) {
 	if os.Getenv(noCodeVariable) == "" {
 		testkit.SkipEmulated(t, "it can't start itself again")

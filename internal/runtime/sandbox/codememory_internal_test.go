@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// TestCodeInTurn calls more tools in turn than there is room for: most of those that could have their code in memory do.
+// TestCodeInTurn calls more tools in turn than there is room for. Most of those that fit have their code in memory.
 func TestCodeInTurn(t *testing.T) {
 	t.Parallel()
 	const n, fit = 24, 18
@@ -35,7 +35,7 @@ func TestCodeInTurn(t *testing.T) {
 	}
 	call := func(p *Program) {
 		t.Helper()
-		// Code is put into memory within the time of a call, and the system may have others to serve.
+		// Code is loaded within the time of a call, and the system may have other work.
 		if out, err := p.Tool("echo", 0, limits.Limits{Timeout: time.Minute}).Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil || string(out) != "1" {
 			t.Fatalf("got %s, %v, want 1", out, err)
 		}
@@ -45,7 +45,7 @@ func TestCodeInTurn(t *testing.T) {
 		t.Errorf("once %d modules are compiled: %+v", n, s)
 	}
 	if held := e.account.Held(account.Code); held != 0 {
-		t.Errorf("%d bytes of code are in memory that nobody called, and that the cache has", held)
+		t.Errorf("%d bytes of code that nobody called are in memory, although the cache has them", held)
 	}
 	call(programs[0])
 	room := fit * e.account.Held(account.Code)
@@ -70,7 +70,7 @@ func TestCodeInTurn(t *testing.T) {
 	}
 }
 
-// TestLoadedIsPackedLater makes code come from the cache: its source is packed by the janitor, and not while a call runs.
+// TestLoadedIsPackedLater loads code from the cache. The janitor compresses its source; a call does not do so.
 func TestLoadedIsPackedLater(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -92,7 +92,7 @@ func TestLoadedIsPackedLater(t *testing.T) {
 	}
 }
 
-// TestCodeMemory has more code than there is room for: what was called least is dropped, and comes back.
+// TestCodeMemory has more code than there is room for. The code that was called least is dropped, and can be loaded again.
 func TestCodeMemory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -113,7 +113,7 @@ func TestCodeMemory(t *testing.T) {
 			t.Error(err)
 		}
 		if held := e.account.Held(account.Code); held != 0 {
-			t.Errorf("code of %d bytes is counted that is gone", held)
+			t.Errorf("%d bytes of code are counted, but the code is gone", held)
 		}
 	}
 	call := func(e *Engine, p *Program) {
@@ -121,7 +121,7 @@ func TestCodeMemory(t *testing.T) {
 		if out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil || string(out) != "1" {
 			t.Errorf("got %s, %v, want 1", out, err)
 		}
-		for e.schedule.State() != (schedule.State{}) { // what follows a build, too
+		for e.schedule.State() != (schedule.State{}) { // also the work after a build
 			runtime.Gosched()
 		}
 	}

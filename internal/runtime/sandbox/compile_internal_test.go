@@ -35,7 +35,7 @@ func held(t *testing.T) (e *Engine, release func()) {
 			t.Error(err)
 		}
 	})
-	for range 2 * (runtime.GOMAXPROCS(0) + 2) { // more than there are places, with those that overrun
+	for range 2 * (runtime.GOMAXPROCS(0) + 2) { // more than there are places, including those for overruns
 		e.schedule.Add(&schedule.Job{Time: time.Millisecond, Run: func() { <-released }, Cancel: func() {}})
 	}
 	return e, release
@@ -56,14 +56,14 @@ func echoFixture(t *testing.T) []byte {
 	return testkit.Fixture(t, "wat/good/echo")
 }
 
-// queued waits until a module is to be compiled.
+// queued waits until a module is queued for compiling.
 func queued(p *Program) {
 	for p.State().Code != CodePending {
 		runtime.Gosched()
 	}
 }
 
-// TestCompileOnce has one module loaded ten times and compiled by all at once: there is one build.
+// TestCompileOnce loads one module ten times, and compiles it from all of them at once. There is only one build.
 func TestCompileOnce(t *testing.T) {
 	t.Parallel()
 	e, release := held(t)
@@ -93,7 +93,7 @@ func TestCompileOnce(t *testing.T) {
 	}
 }
 
-// TestCompileWaits makes calls wait for code that never comes: the deadline or the caller ends the waiting, and only that.
+// TestCompileWaits has calls wait for code that never comes. The deadline or the caller ends the wait, but not the compilation.
 func TestCompileWaits(t *testing.T) {
 	t.Parallel()
 	e, release := held(t)
@@ -141,8 +141,8 @@ func TestCompileClosing(t *testing.T) {
 	}
 }
 
-// TestCompileSlow makes one module keep the compiler busy for a second or more. With room for one, others are compiled
-// meanwhile, and closing the engine does not wait for it.
+// TestCompileSlow has one module keep the compiler busy for a second or more, with room for only one. Others are compiled meanwhile, and closing the
+// engine does not wait for it.
 func TestCompileSlow(t *testing.T) {
 	t.Parallel()
 	for _, cached := range []bool{true, false} {
@@ -184,7 +184,7 @@ func TestCompileSlow(t *testing.T) {
 			default:
 			}
 			if <-given == nil {
-				t.Error("what is not compiled yet when the engine closes is said to be")
+				t.Error("a module that is not compiled when the engine closes is reported as compiled")
 			}
 			<-e.freed
 			if left, err := filepath.Glob(filepath.Join(c.CacheDir, ".staging-*")); err != nil || len(left) > 0 {
@@ -194,7 +194,7 @@ func TestCompileSlow(t *testing.T) {
 	}
 }
 
-// TestFoundIsPacked packs the source of a module whose code the cache has, and unpacks it again where that entry was lost.
+// TestFoundIsPacked compresses the source of a module whose code is in the cache, and unpacks it again after that entry was lost.
 func TestFoundIsPacked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -230,8 +230,8 @@ func TestFoundIsPacked(t *testing.T) {
 	}
 }
 
-// TestDearBesideCheap queues modules that each take the compiler a second or more. One that is cheap is compiled and
-// called while at most one of them is done.
+// TestDearBesideCheap queues modules that each take the compiler a second or more. A cheap module is compiled and called before more than one
+// of them is done.
 // Proves: Compiling is bounded
 func TestDearBesideCheap(t *testing.T) {
 	t.Parallel()
@@ -244,17 +244,17 @@ func TestDearBesideCheap(t *testing.T) {
 		if err := e.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
-		<-e.freed // or the folder for the cache is removed while it is in use
+		<-e.freed // otherwise the folder for the cache is removed while it is in use
 	}()
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	var costly []*Program
 	for n := range 5 {
 		module := slowModule(t)
-		module[len(module)-2] = byte(n) // what the last function returns
+		module[len(module)-2] = byte(n) // result of the last function
 		p := loadInternal(t, e, module)
 		costly = append(costly, p)
-		_, _ = p.Tool("costly", 0, limits.Limits{}).Call(gone, CallSpec{}) // which has it compiled
+		_, _ = p.Tool("costly", 0, limits.Limits{}).Call(gone, CallSpec{}) // it compiles the module
 		queued(p)
 	}
 	tool := loadInternal(t, e, echoFixture(t)).Tool("echo", 0, limits.Limits{Timeout: time.Minute})
@@ -284,7 +284,7 @@ func slowModule(t *testing.T) []byte {
 	section := func(id byte, content ...byte) []byte {
 		return append(binary.AppendUvarint([]byte{id}, uint64(len(content))), content...)
 	}
-	const n = 2 // more are predicted to take too much
+	const n = 2 // more would be predicted to take too much
 	functions, code := []byte{n}, []byte{n}
 	for range n {
 		functions = append(functions, 0)

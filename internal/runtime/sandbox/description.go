@@ -8,10 +8,10 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// What modules say of themselves is kept with the cache, so that they need not run for it at each start of a server.
+// Modules' descriptions of themselves are stored with the cache, so that the modules need not run for that at each start of a server.
 
-// Described returns what Describe returned for an equal module, in this process or an earlier one with the same Config.CacheDir. It
-// returns nil if that is not known.
+// Described returns what Describe returned for an equal module, in this process or in an earlier one with the same Config.CacheDir, or nil if
+// that is not known.
 func (p *Program) Described() []byte {
 	m := p.module
 	if m.sum != m.plain || !m.shape.describe {
@@ -20,15 +20,15 @@ func (p *Program) Described() []byte {
 	return m.engine.foundry.Described(m.sum)
 }
 
-// keepDescription keeps what a module said, for Described.
+// keepDescription stores a module's description, for Described.
 func (p *Program) keepDescription(text []byte) {
 	if m := p.module; m.sum == m.plain {
 		m.engine.foundry.Describe(m.sum, text)
 	}
 }
 
-// describeLimits returns the limits of Describe. The largest output is the largest manifest. The guest's work is bounded by fuel:
-// whether a module can be described must not depend on what else the machine does meanwhile. The time is for one that waits.
+// describeLimits returns the limits of Describe. The largest output is the largest manifest. Fuel bounds the guest's work: whether a module can be
+// described must not depend on what else the machine does meanwhile. The time limit is for a guest that waits.
 func describeLimits(fuel int64) limits.Limits {
 	if fuel <= 0 {
 		fuel = 10_000_000_000
@@ -36,9 +36,8 @@ func describeLimits(fuel int64) limits.Limits {
 	return inForce(limits.Limits{Timeout: time.Minute, Fuel: fuel, Output: 1 << 20})
 }
 
-// Describe runs toolsrv_describe with Config.DescribeFuel and for a minute at most, otherwise with the default limits, and returns
-// the module's own manifest, at most 1 MiB of JSON. A compilation that is needed first does not count towards the limits. The error
-// is an *Error.
+// Describe runs toolsrv_describe with Config.DescribeFuel, for at most a minute, and otherwise with the default limits. It returns the module's own
+// manifest, at most 1 MiB of JSON. If the module must be compiled first, that does not count towards the limits. The error is an *Error.
 func (p *Program) Describe(ctx context.Context) ([]byte, error) {
 	if !p.module.shape.describe {
 		return nil, &Error{Outcome: Internal, Message: fmt.Sprintf("The module has no export %s.", p.module.shape.convention.Describe.Name)}

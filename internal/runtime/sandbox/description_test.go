@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestDescribed makes a module say of itself what a later engine then knows, unless the cache is damaged or the module another.
+// TestDescribed lets a module describe itself. A later engine then knows the description, unless the cache is damaged or the module differs.
 func TestDescribed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

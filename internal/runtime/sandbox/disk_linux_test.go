@@ -17,10 +17,10 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// diskVariable names the directory where this test, run again in a namespace of its own, mounts a small disk.
+// diskVariable names the directory in which this test mounts a small disk, when it runs again in a namespace of its own.
 const diskVariable = "TOOLSRV_TEST_DISK"
 
-// TestDiskFull fills a real disk, and makes another read-only, under a running engine and before one starts.
+// TestDiskFull fills a real disk, and makes another one read-only, under a running engine and before one starts.
 // Proves: Nothing stops the server
 func TestDiskFull(t *testing.T) {
 	if dir := os.Getenv(diskVariable); dir != "" {
@@ -84,7 +84,7 @@ func onSmallDisk(t *testing.T, dir string) {
 		var r testkit.Log
 		at := mount(t, "full", 0)
 		fill(t, at)
-		// What is under way goes to the directory for temporary files; without one, nothing is kept.
+		// Unfinished files go to the directory for temporary files; without one, nothing is kept.
 		fails(t, sandboxtest.Engine(t, sandbox.Config{CacheDir: at, Logger: r.Logger(slog.LevelDebug)}), &r, modules)
 		t.Setenv("TMPDIR", at)
 		var other testkit.Log

@@ -13,8 +13,8 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// fails has an engine work while its disk for compiled code does not: every tool is compiled, once, and answers each
-// time, and the log says so in one line or two.
+// fails lets an engine work while its disk for compiled code does not. Every tool is compiled once, and answers each time. The log has one or two
+// lines about it.
 func fails(t *testing.T, e *sandbox.Engine, r *testkit.Log, modules [][]byte) {
 	t.Helper()
 	for range 2 {
@@ -35,7 +35,7 @@ func fails(t *testing.T, e *sandbox.Engine, r *testkit.Log, modules [][]byte) {
 	}
 }
 
-// TestDiskGone takes the directory for compiled code away, and puts a file in its place.
+// TestDiskGone removes the directory for compiled code, and puts a file in its place.
 // Proves: Nothing stops the server
 func TestDiskGone(t *testing.T) {
 	t.Parallel()
@@ -44,7 +44,7 @@ func TestDiskGone(t *testing.T) {
 	e := sandboxtest.Engine(t, sandbox.Config{CacheDir: dir, Logger: r.Logger(slog.LevelDebug)})
 	modules := variants(t, 20)
 	before := sandboxtest.Load(t, e, modules[0])
-	if err := before.Compile(t.Context()); err != nil { // its code is on the disk only, then
+	if err := before.Compile(t.Context()); err != nil { // then its code is only on disk
 		t.Fatal(err)
 	}
 	if err := os.RemoveAll(dir); err != nil {
@@ -56,7 +56,7 @@ func TestDiskGone(t *testing.T) {
 	fails(t, e, &r, modules)
 }
 
-// TestDiskBack removes the directory for compiled code under an engine: what is compiled from then on is kept again, without a line in the log.
+// TestDiskBack removes the directory for compiled code from a running engine. Code that is compiled later is stored again, without a line in the log.
 func TestDiskBack(t *testing.T) {
 	t.Parallel()
 	var r testkit.Log

@@ -15,8 +15,8 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// entered returns a guest whose tool n has the host run its export "en". Then it writes to the last page of its memory, and answers 1. Tool 5
-// has the host do so without end, and tool 6 a thousand times.
+// entered returns a guest whose tool n has the host run its export "en". Then it writes to the last page of its memory, and answers 1. Tool 5 has the
+// host do so without end, and tool 6 a thousand times.
 func entered() []byte {
 	code := func(body string) []byte {
 		return slices.Concat(wasmtest.LEB(len(body)+2), []byte{0}, []byte(body), []byte{0x0b})
@@ -32,7 +32,7 @@ func entered() []byte {
 		exports = append(exports, slices.Concat(wasmtest.Str(fmt.Sprintf("e%d", n)), wasmtest.Bytes(0, call+1+n)))
 	}
 	tool := "\x20\x00\x41\x05\x46\x04\x40\x03\x40\x41\x05\x10\x00\x0c\x00\x0b\x0b" + // if tool is 5: loop: enter(5)
-		"\x20\x00\x41\x06\x46\x04\x40\x03\x40\x41\x06\x10\x00\x41\x08\x41\x08\x28\x02\x00\x41\x01\x6a\x36\x02\x00" + // if it is 6: loop: enter(6), count
+		"\x20\x00\x41\x06\x46\x04\x40\x03\x40\x41\x06\x10\x00\x41\x08\x41\x08\x28\x02\x00\x41\x01\x6a\x36\x02\x00" + // if tool is 6: loop: enter(6), count
 		"\x41\x08\x28\x02\x00\x41\xe8\x07\x49\x0d\x00\x0b\x0b" + // until 1,000
 		"\x20\x00\x10\x00" + // enter(tool)
 		"\x3f\x00\x41\x01\x6b\x41\x10\x74\x41\x31\x3a\x00\x00" + // a byte of the last page
@@ -51,17 +51,17 @@ func entered() []byte {
 			code("\x03\x40\x0c\x00\x0b"), // e0: an endless loop
 			code("\x41\x01\x10\x00"),     // e1: has the host enter it again
 			code("\x00"),                 // e2: a trap
-			code("\x41\x04\x40\x00\x41\x7f\x46\x04\x40\x00\x0b"), // e3: memory grows by four pages, or a trap
+			code("\x41\x04\x40\x00\x41\x7f\x46\x04\x40\x00\x0b"), // e3: grows the memory by four pages, or traps
 			code("\x10\x07"), // e4: calls itself
 			code("\x41\x04\x41\x00\x36\x02\x00\x03\x40\x41\x04\x41\x04\x28\x02\x00\x41\x01\x6a\x36\x02\x00\x41\x04\x28\x02\x00\x41\xa0\x8d\x06\x49\x0d\x00\x0b"), // e5: counts to 100,000
 			code(""),                     // e6: nothing
-			code("\x20\x00\x41\x01\x6a"), // alloc: one more than it is given
+			code("\x20\x00\x41\x01\x6a"), // alloc: returns its parameter plus one
 		)),
 	)
 }
 
-// TestEnter makes the host run functions of a guest that breaks in them, or does not end: that is bounded as if the guest had run them, and
-// the next call is none the worse.
+// TestEnter has the host run functions of a guest that break, or do not end. Their limits are the same as if the guest had run them, and the next
+// call is not affected.
 // Proves: Limits hold, one by one and in sum
 // Proves: A tool stops
 func TestEnter(t *testing.T) {
@@ -137,13 +137,13 @@ func TestEnter(t *testing.T) {
 	}
 }
 
-// TestUpperHalves has a guest pass and return an i32 where registers and the stack have had an i64: the host reads 7 as 7.
+// TestUpperHalves has a guest pass and return an i32 where registers and the stack have held an i64. The host reads 7 as 7.
 func TestUpperHalves(t *testing.T) {
 	t.Parallel()
 	code := func(body string) []byte {
 		return slices.Concat(wasmtest.LEB(len(body)+2), []byte{0}, []byte(body), []byte{0x0b})
 	}
-	const full = "\x41\x08\x29\x03\x00" // i64.load (i32.const 8), which the data are for
+	const full = "\x41\x08\x29\x03\x00" // i64.load (i32.const 8), from the data
 	const wide = full + "\xa7"          // i32.wrap_i64
 	guest := wasmtest.Module(
 		wasmtest.Section(1, wasmtest.Vec(

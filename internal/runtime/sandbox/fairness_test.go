@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// spinners starts a call that never ends on every core, twice, and returns when all run.
+// spinners starts twice as many calls as there are cores. None of them ever ends. It returns when all run.
 func spinners(t *testing.T, e *sandbox.Engine, index int32) {
 	t.Helper()
 	n := 2 * runtime.GOMAXPROCS(0)
@@ -26,8 +26,8 @@ func spinners(t *testing.T, e *sandbox.Engine, index int32) {
 	occupy(t, tool, n)
 }
 
-// TestCollection makes the host's garbage collector, which must stop all goroutines, run beside guests that never call the
-// host by themselves. The bound is generous: it is for a machine that does other things, too.
+// TestCollection runs the host's garbage collector, which must stop all goroutines, while guests run that never call the host by themselves. The
+// bound is generous, since the machine may be busy with other things.
 // Proves: A tool stops
 func TestCollection(t *testing.T) {
 	for _, index := range []int32{0, 2, 7} {
@@ -46,7 +46,7 @@ func TestCollection(t *testing.T) {
 	}
 }
 
-// TestNeighbour has a small tool called while another spins on every core.
+// TestNeighbour calls a small tool while another one spins on every core.
 // Proves: A tool stops
 func TestNeighbour(t *testing.T) {
 	e := sandboxtest.Engine(t, sandbox.Config{})
@@ -58,7 +58,7 @@ func TestNeighbour(t *testing.T) {
 		if _, err := tool.Call(t.Context(), sandbox.CallSpec{Input: []byte(`1`)}); err != nil {
 			t.Fatal(err)
 		}
-		if n > 0 { // the first one compiles
+		if n > 0 { // the first call compiles the tool
 			took = append(took, time.Since(begun))
 		}
 	}
@@ -68,8 +68,8 @@ func TestNeighbour(t *testing.T) {
 	}
 }
 
-// TestMovedValues has a loop that moves thousands of values in each pass, because of an if that is never entered. The fastest of some
-// calls counts: the machine does other things, too.
+// TestMovedValues has a loop that moves thousands of values in each pass, because of an if that is never entered. The fastest of some calls counts,
+// since the machine does other things, too.
 // Proves: A tool stops
 func TestMovedValues(t *testing.T) {
 	const vectors = 3072

@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// A censor is a grant that takes a word out.
+// A censor is a grant that removes a word.
 type censor string
 
 func (w censor) Filter(b []byte, _ fmt.Stringer) []byte {
@@ -33,7 +33,7 @@ var speaker = []byte("\x00asm\x01\x00\x00\x00" +
 	"\x07\x19\x02\x06memory\x02\x00\x0ctoolsrv_call\x00\x01" +
 	"\x0a\x08\x01\x06\x00\x20\x00\x10\x00\x0b")
 
-// TestFilter makes a guest say a word in every way, with a grant that takes it out, and without.
+// TestFilter has a guest say a word in every way, with a grant that removes the word, and without.
 // Proves: Secrets stay secret
 func TestFilter(t *testing.T) {
 	t.Parallel()
@@ -118,7 +118,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestNestedWarning makes a tool say a secret in each of many calls inside one: the log says so once, for each tool.
+// TestNestedWarning has a tool say a secret in each of many calls inside one call. The log reports it once for each tool.
 func TestNestedWarning(t *testing.T) {
 	t.Parallel()
 	n := &nest{}
@@ -157,7 +157,7 @@ func TestNestedWarning(t *testing.T) {
 	}
 }
 
-// said keeps all that a call tells a listener.
+// said records everything that a call tells a listener.
 type said struct{ strings.Builder }
 
 func (s *said) Log(_ slog.Level, _, line string) { s.WriteString(line + "\n") }

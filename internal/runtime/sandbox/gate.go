@@ -8,29 +8,29 @@ import (
 	"sync/atomic"
 )
 
-// errFull is the error where the queue is full.
+// errFull is returned if the queue is full.
 var errFull = errors.New("the queue is full")
 
 // A gate lets a bounded number of calls in at a time. A bounded number of others wait, each in the line of its party, in the order in which they
-// came. The lines take turns: a party that makes many calls waits behind its own only. Where all places to wait are taken, a party that waits with
-// fewer calls takes the place of the last call in the longest line. A call that need not wait takes no lock: every call of a tool comes through its
-// gate, on all processors.
+// came. The lines take turns, so a party with many calls delays only its own. If the queue is full, a party with fewer waiting calls takes the
+// place of the last call in the longest line. A call that need not wait takes no lock, since every call of a tool passes through its gate, on
+// all processors.
 type gate struct {
 	free    atomic.Int64 // places inside
-	waiters atomic.Int64 // calls in waiting; changed under mu
+	waiters atomic.Int64 // waiting calls; changed under mu
 	mu      sync.Mutex
 	queue   int              // places to wait
-	lines   map[string]*line // those with a call, by their party
-	turns   list.List        // of the same, in the order of their turns
-	ranks   []*list.List     // of the same: those with that many calls
+	lines   map[string]*line // lines that have a call, by their party
+	turns   list.List        // the same lines, in the order of their turns
+	ranks   []*list.List     // the same lines, by how many calls they have
 }
 
-// A line is the calls of one party that wait.
+// A line is the waiting calls of one party.
 type line struct {
 	party      string
 	calls      list.List     // of *waiter
 	turn, rank *list.Element // of the line in the gate's turns and ranks
-	ranked     int           // in which of the ranks it is
+	ranked     int           // the index of its rank in ranks
 }
 
 // A waiter is a call that waits.
@@ -38,7 +38,7 @@ type waiter struct {
 	line   *line
 	place  *list.Element // in the line
 	turn   chan struct{} // closed when the wait is over
-	pushed bool          // because another call has the place in the queue
+	pushed bool          // another call has taken its place in the queue
 }
 
 // try takes a place inside if one is free.
@@ -54,8 +54,8 @@ func (g *gate) try() bool {
 	}
 }
 
-// enter takes a place inside for a party, which leave gives back. It waits until ctx is done at most. Its error is errFull or the cause of ctx;
-// it has no place then.
+// enter takes a place inside for a party, which leave gives back. It waits until ctx is done at most. If it returns an error, which is errFull or the
+// cause of ctx, it has taken no place.
 func (g *gate) enter(ctx context.Context, party string) error {
 	if g.try() {
 		return nil
@@ -66,7 +66,7 @@ func (g *gate) enter(ctx context.Context, party string) error {
 		return errFull
 	}
 	w := g.add(party)
-	g.admit() // a call that left before this one was counted has made its place free
+	g.admit() // a call may have freed its place before this one was counted
 	g.mu.Unlock()
 	select {
 	case <-w.turn:
@@ -86,7 +86,7 @@ func (g *gate) enter(ctx context.Context, party string) error {
 	return context.Cause(ctx)
 }
 
-// outcome returns nil, or why the wait was in vain. The wait is over.
+// outcome returns nil, or the reason why the wait failed. The wait must be over.
 func (w *waiter) outcome() error {
 	if w.pushed {
 		return errFull
@@ -94,7 +94,7 @@ func (w *waiter) outcome() error {
 	return nil
 }
 
-// leave gives a place to the call whose turn it is, or makes it free.
+// leave gives the place to the call whose turn it is, or frees it.
 func (g *gate) leave() {
 	if g.waiters.Load() == 0 {
 		g.free.Add(1)
@@ -111,14 +111,14 @@ func (g *gate) leave() {
 	g.mu.Unlock()
 }
 
-// admit gives free places to those who wait. g.mu is held.
+// admit gives free places to waiting calls. g.mu is held.
 func (g *gate) admit() {
 	for g.turns.Len() > 0 && g.try() {
 		g.next()
 	}
 }
 
-// pass hands a place on. g.mu is held.
+// pass hands a place on, or frees it. g.mu is held.
 func (g *gate) pass() {
 	if g.turns.Len() > 0 {
 		g.next()
@@ -136,7 +136,7 @@ func (g *gate) next() {
 	close(w.turn)
 }
 
-// push makes room in the queue for a call of a party, if another one has at least two calls more there. g.mu is held.
+// push makes room in the queue for a call of a party, if another party has at least two calls more there. g.mu is held.
 func (g *gate) push(party string) bool {
 	most, own := len(g.ranks)-1, 0
 	if of := g.lines[party]; of != nil {
@@ -153,7 +153,7 @@ func (g *gate) push(party string) bool {
 	return true
 }
 
-// add has a call wait. g.mu is held.
+// add adds a waiting call. g.mu is held.
 func (g *gate) add(party string) *waiter {
 	of := g.lines[party]
 	if of == nil {
@@ -183,8 +183,7 @@ func (g *gate) remove(w *waiter) {
 	}
 }
 
-// rank notes that a line has more or fewer calls than before. The last of the ranks is never empty, so that the longest line is found at
-// once. g.mu is held.
+// rank moves a line to the rank of its number of calls. The last rank is never empty, so that the longest line is found at once. g.mu is held.
 func (g *gate) rank(of *line) {
 	if of.ranked > 0 {
 		g.ranks[of.ranked].Remove(of.rank)
@@ -201,7 +200,7 @@ func (g *gate) rank(of *line) {
 	}
 }
 
-// newGate returns a gate with that many places inside and in the queue.
+// newGate returns a gate with free places inside, and queue places to wait.
 func newGate(free, queue int) *gate {
 	g := &gate{queue: queue}
 	g.free.Store(int64(free))

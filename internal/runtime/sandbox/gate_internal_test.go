@@ -18,7 +18,7 @@ func inQueue(g *gate) int {
 	return waiting
 }
 
-// enqueue makes a call of a party wait, and returns when it has its place in the queue.
+// enqueue adds a waiting call of a party, and returns when the call has its place in the queue.
 func enqueue(ctx context.Context, g *gate, party string, entered chan<- int, number int) {
 	before := inQueue(g)
 	go func() {
@@ -33,7 +33,7 @@ func enqueue(ctx context.Context, g *gate, party string, entered chan<- int, num
 	}
 }
 
-// TestGateOrder is an internal test, because only the queue knows when a call has taken its place in it.
+// TestGateOrder is an internal test, because only the gate knows when a call has taken its place in the queue.
 func TestGateOrder(t *testing.T) {
 	t.Parallel()
 	const calls = 10
@@ -72,7 +72,7 @@ func TestGateOrder(t *testing.T) {
 	}
 }
 
-// TestGateRace makes calls give up just when their turn comes: no place may get lost or be taken twice.
+// TestGateRace has calls give up just when their turn comes. No place may get lost or be taken twice.
 func TestGateRace(t *testing.T) {
 	t.Parallel()
 	g := newGate(1, 1)
@@ -94,7 +94,8 @@ func TestGateRace(t *testing.T) {
 	}
 }
 
-// TestGateTurns has parties wait with different numbers of calls: they take turns, and whose calls are most must give way where the queue is full.
+// TestGateTurns has parties wait with different numbers of calls. They take turns and, if the queue is full, the party with the most
+// calls must give way.
 func TestGateTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -139,7 +140,7 @@ func TestGateTurns(t *testing.T) {
 		expect("f5: the queue is full", 6)
 		wait(t.Context(), "a", "a2") // 4, 2 and 1 now
 		expect("f4: the queue is full", 6)
-		wait(t.Context(), "a", "a3") // with 3, 2 and 1 it would only change who has most
+		wait(t.Context(), "a", "a3") // with 3, 2 and 1, only another party would have the most
 		expect("a3: the queue is full", 6)
 		cancel(errors.New("gave up"))
 		expect("b1: gave up", 5)
@@ -155,7 +156,7 @@ func TestGateTurns(t *testing.T) {
 	})
 }
 
-// TestGateManyParties has more parties than there are places to wait: what the gate holds is bounded by these, and none is lost.
+// TestGateManyParties has more parties than there are places to wait. The places bound what the gate holds, and no place gets lost.
 func TestGateManyParties(t *testing.T) {
 	t.Parallel()
 	const places, queue = 3, 16

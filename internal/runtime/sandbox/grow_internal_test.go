@@ -18,7 +18,7 @@ type grower struct {
 	p *Program
 }
 
-// call makes a call that has to be answered.
+// call makes a call that must be answered.
 func (g grower) call(index int32, limits limits.Limits, want string) {
 	g.Helper()
 	if out, err := g.p.Tool("x", index, limits).Call(g.Context(), CallSpec{Input: []byte("[1]")}); err != nil || string(out) != want {
@@ -26,7 +26,7 @@ func (g grower) call(index int32, limits limits.Limits, want string) {
 	}
 }
 
-// breaks makes a call that has to break.
+// breaks makes a call that must break.
 func (g grower) breaks(index int32, limits limits.Limits, want Outcome) {
 	g.Helper()
 	out, err := g.p.Tool("x", index, limits).Call(g.Context(), CallSpec{Input: []byte("[1]")})
@@ -39,7 +39,7 @@ func (g grower) breaks(index int32, limits limits.Limits, want Outcome) {
 	}
 }
 
-// kept returns the one instance that is idle.
+// kept returns the only idle instance.
 func (g grower) kept() *instance {
 	g.Helper()
 	if n := g.p.module.idlers(); n != 1 {
@@ -48,7 +48,7 @@ func (g grower) kept() *instance {
 	return g.p.module.idle[0]
 }
 
-// plainly makes the module's instances made of, and reset to, a whole copy, as on systems that do not tell of dirty pages.
+// plainly makes the module's instances whole copies, reset by copying everything, as on systems that do not report dirty pages.
 func (g grower) plainly() {
 	g.Helper()
 	m := g.p.module
@@ -62,8 +62,8 @@ func (g grower) plainly() {
 	old.free(m.engine)
 }
 
-// bothWays runs a test with hostile/grows, called once: with instances that are reset by their dirty pages, where the system
-// shows them, and by whole copies.
+// bothWays runs a test with hostile/grows, which was called once. It does so with instances that are reset by their dirty pages, if the system
+// reports them, and with whole copies.
 func bothWays(t *testing.T, test func(g grower)) {
 	for _, kind := range []string{"dirty pages", "whole copies"} {
 		t.Run(kind, func(t *testing.T) {
@@ -79,7 +79,7 @@ func bothWays(t *testing.T, test func(g grower)) {
 	}
 }
 
-// TestBehindTheEnd makes calls look for what the call before them, in the same instance, left behind the memory's end.
+// TestBehindTheEnd has calls look for what the call before them, in the same instance, left beyond the memory's end.
 // Proves: Nothing is left of a call
 func TestBehindTheEnd(t *testing.T) {
 	t.Parallel()
@@ -98,7 +98,7 @@ func TestBehindTheEnd(t *testing.T) {
 			g.breaks(index, limits.Limits{}, ToolTrapped)
 		}
 		g.call(0, limits.Limits{}, "1")
-		g.breaks(2, limits.Limits{Fuel: 30_000}, ToolFuel) // in the middle of filling what it grew by
+		g.breaks(2, limits.Limits{Fuel: 30_000}, ToolFuel) // in the middle of filling the new pages
 		if n := g.p.module.idlers(); n != 0 {
 			g.Errorf("%d instances are idle after one ran out of fuel", n)
 		}
@@ -112,7 +112,7 @@ func TestGrowthHasTheCallsLimit(t *testing.T) {
 	_, p := poolEngine(t, Config{}, "hostile/grows")
 	g := grower{t, p}
 	g.call(3, limits.Limits{Memory: 5 * pageSize}, "4") // in an instance that has no room for more
-	g.call(3, limits.Limits{}, "9")                     // pages more, which is all that there are
+	g.call(3, limits.Limits{}, "9")                     // all the pages that there are
 	if n := p.module.idlers(); n != 0 {
 		t.Errorf("%d instances are idle after the memory grew to its end", n)
 	}
@@ -126,7 +126,7 @@ func TestGrowthHasTheCallsLimit(t *testing.T) {
 	}
 }
 
-// TestGrowthCounts makes an idle instance count with what it keeps behind its memory's end.
+// TestGrowthCounts checks that an idle instance counts with what it keeps beyond its memory's end.
 func TestGrowthCounts(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(g grower) {
@@ -140,7 +140,7 @@ func TestGrowthCounts(t *testing.T) {
 	})
 }
 
-// TestGrowthAtStart makes the memory grow from nothing while the module is started, warmed, described and called.
+// TestGrowthAtStart grows the memory from nothing while the module is started, warmed, described and called.
 func TestGrowthAtStart(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "hostile/grows_start")
@@ -174,7 +174,7 @@ func TestGrowthFromNothing(t *testing.T) {
 	g.call(0, limits.Limits{}, "1")
 }
 
-// TestGrowthOfCommand makes a plain WASI program grow, and end itself.
+// TestGrowthOfCommand has a plain WASI program grow its memory, and end itself.
 func TestGrowthOfCommand(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "hostile/grows_command")
@@ -189,7 +189,7 @@ func TestGrowthOfCommand(t *testing.T) {
 	}
 }
 
-// A stubborn guest says that its memory has grown to what its allocator gave it, and has not.
+// A stubborn guest claims that its memory has grown to what its allocator returned, but it has not.
 type stubborn struct{ api.Module }
 
 func (s stubborn) Memory() api.Memory { return stubbornMemory{s.Module.Memory()} }
@@ -198,7 +198,7 @@ type stubbornMemory struct{ api.Memory }
 
 func (m stubbornMemory) Grow(uint32) (uint32, bool) { return m.Size() / pageSize, true }
 
-// TestSameSize has a guest that sees more memory than its snapshot has, which paranoid mode must notice.
+// TestSameSize has a guest that sees more memory than its snapshot has, which paranoid mode must detect.
 func TestSameSize(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "hostile/grows")
@@ -222,7 +222,7 @@ func TestSameSize(t *testing.T) {
 	}
 }
 
-// TestShrinkIsReadBack has a guest that can't be made to see a smaller memory, whatever it says: it is closed.
+// TestShrinkIsReadBack has a guest that can't be made to see a smaller memory, whatever it claims. It is closed.
 // Proves: Nothing is left of a call
 func TestShrinkIsReadBack(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// guests builds the guests in testdata with real compilers, each once.
+// guests builds the guests in testdata with real compilers, each of them once.
 type guests struct {
 	mu    sync.Mutex
 	built map[string][]byte
@@ -28,7 +28,7 @@ var built = guests{built: map[string][]byte{}}
 func (g *guests) build(t testing.TB, name string, command ...string) []byte {
 	t.Helper()
 	if command[0] == "go" && testkit.Race(t) {
-		t.Skip("to compile a module in Go takes 20 s with -race, and shows the same without")
+		t.Skip("compiling a module in Go takes 20 s with -race, and shows nothing more")
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -40,7 +40,7 @@ func (g *guests) build(t testing.TB, name string, command ...string) []byte {
 	}
 	out := filepath.Join(t.TempDir(), name+".wasm")
 	cmd := exec.Command(command[0], append(command[1:], "-o", out)...)
-	if command[0] == "go" { // flags stand before the package
+	if command[0] == "go" { // flags come before the package
 		cmd = exec.Command("go", append(command[1:], "-ldflags=-s", "-o", out, "./testdata/"+name)...)
 	}
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
@@ -88,7 +88,7 @@ func TestGoReactor(t *testing.T) {
 	})
 	t.Run("nested", func(t *testing.T) {
 		t.Parallel()
-		// The deepest body that the service lets pass is within the default limits of a guest in Go.
+		// The deepest body that the service accepts is within the default limits of a guest in Go.
 		const depth = 128
 		value := strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1)
 		out, err := call(t, 0, ample, `{"a":`+value+`}`)
@@ -148,7 +148,7 @@ func TestGoReactor(t *testing.T) {
 		outcomes []sandbox.Outcome
 	}{
 		{"panic", 4, ample, []sandbox.Outcome{sandbox.ToolTrapped}},
-		// Go's stack lies in linear memory: which limit is reached first is the compiler's business.
+		// Go's stack is in linear memory, so it depends on the compiler which limit is reached first.
 		{"recursion", 5, ample, []sandbox.Outcome{sandbox.ToolStack, sandbox.ToolMemory}},
 		{"memory", 6, ample, []sandbox.Outcome{sandbox.ToolMemory}},
 		{"spin", 7, limits.Limits{Timeout: 200 * time.Millisecond}, []sandbox.Outcome{sandbox.ToolTimeout}},
@@ -170,7 +170,7 @@ func TestGoReactor(t *testing.T) {
 	}
 }
 
-// commands are the cases that every plain WASI program in testdata has.
+// commands are the cases for every plain WASI program in testdata.
 func commands(t *testing.T, module []byte) {
 	var r testkit.Log
 	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{Logger: r.Logger(slog.LevelDebug)}), module)
@@ -209,7 +209,7 @@ func TestRustCommand(t *testing.T) {
 	commands(t, built.build(t, "rust", "rustc", "--edition=2021", "-O", "--target=wasm32-wasip1", "testdata/rust/command.rs"))
 }
 
-// TestCommand has every step of a plain WASI program under control.
+// TestCommand runs a plain WASI program each of whose steps the test determines.
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/good/command"))

@@ -2,22 +2,22 @@ package sandbox
 
 import "crypto/sha256"
 
-// An ID tells programs, or their code, from others.
+// An ID identifies a program, or a program's code.
 type ID [sha256.Size]byte
 
-// A Holding is what the program of a tool holds of what the [Config] bounds.
+// A Holding is how much of the resources that [Config] bounds a tool's program holds.
 type Holding struct {
-	// Program is the program's, whose tools all have the same holding. Code is its code's, which the programs of one engine share.
+	// Program identifies the program; all its tools have the same Holding. Code identifies its code, which the programs of one interpreter share.
 	Program, Code ID
-	// Memory is how many bytes its snapshot and its instances take, those of running calls among them, and Mappings how many mappings of the
-	// address space these have.
+	// Memory is how many bytes the program's snapshot and instances take, including those of running calls. Mappings is how many mappings of the address
+	// space they take.
 	Memory, Mappings int64
-	// CodeMemory is how many bytes the code takes, and CodeMappings how many mappings. Base is how many bytes of memory there are that programs of
-	// the engine begin with.
+	// CodeMemory is how many bytes the code takes, and CodeMappings how many mappings. Base is the size in bytes of the memory that the interpreter's
+	// programs begin with.
 	CodeMemory, CodeMappings, Base int64
 }
 
-// Holding tells what the tool's program holds. It costs calls nothing but that each notes a number for it.
+// Holding returns what the tool's program holds. All that it costs calls is that each stores a number for it.
 func (t *Tool) Holding() Holding {
 	m := t.module
 	h := Holding{Program: ID(m.sum), Code: ID(m.code.sum)}
@@ -28,7 +28,7 @@ func (t *Tool) Holding() Holding {
 		h.Mappings += i.mappings
 	}
 	for _, i := range m.idle {
-		h.Memory += i.claimed - i.told.Load() // a call has given something back since
+		h.Memory += i.claimed - i.told.Load() // a call has given memory back since
 	}
 	if m.snapshot != nil {
 		h.Memory += m.snapshot.resident()
@@ -44,7 +44,7 @@ func (t *Tool) Holding() Holding {
 	return h
 }
 
-// add makes an instance one of the module's, until it is discarded.
+// add counts an instance as one of the module's until it is discarded.
 func (m *module) add(i *instance) {
 	i.tell()
 	m.mu.Lock()

@@ -9,7 +9,8 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// TestHolding has programs hold what the account says that all hold together, and asks what they hold while they are called.
+// TestHolding compares what programs hold, by their own figures, with what the account says that all hold together. It also asks while
+// they are called.
 func TestHolding(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{Memory: 256 << 20}, "hostile/hoard")
@@ -22,7 +23,7 @@ func TestHolding(t *testing.T) {
 		for _, tool := range tools {
 			h := tool.Holding()
 			if ids[h.Program] || ids[h.Code] && h.Code != h.Program {
-				t.Error("two programs have one name")
+				t.Error("two programs have the same ID")
 			}
 			ids[h.Program], ids[h.Code] = true, true
 			memory, mappings = memory+h.Memory+h.Base, mappings+h.Mappings+h.CodeMappings

@@ -13,8 +13,8 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// importing returns a module like tool's whose function 0 is one of WASI's, () -> i32 or (i32, i32, i32, i32) -> i32,
-// and whose function 1 is toolsrv_call.
+// importing returns a module like tool's, in which function 0 is one of WASI's, () -> i32 or (i32, i32, i32, i32) -> i32, and function 1
+// is toolsrv_call.
 func importing(name string, params int, body []byte) []byte {
 	module := []byte("\x00asm\x01\x00\x00\x00")
 	wanted := fmt.Sprintf("\x60%c%s\x01\x7f", params, strings.Repeat("\x7f", params))
@@ -26,12 +26,12 @@ func importing(name string, params int, body []byte) []byte {
 	return append(module, section(10, append([]byte{1}, append([]byte{byte(len(body))}, body...)...))...)
 }
 
-// times returns a body that does what 2,000 times and answers 0.
+// times returns a body that repeats what 2,000 times and returns 0.
 func times(what string) []byte {
 	return []byte("\x01\x01\x7f\x03\x40" + what + "\x20\x01\x41\x01\x6a\x22\x01\x41\xd0\x0f\x49\x0d\x00\x0b\x41\x00\x0b")
 }
 
-// TestHostWorkIsCounted passes lists of a thousand empty buffers to the host: few instructions, and much work.
+// TestHostWorkIsCounted passes lists of a thousand empty buffers to the host: few instructions, but much work.
 // Proves: A tool stops
 func TestHostWorkIsCounted(t *testing.T) {
 	t.Parallel()
@@ -51,8 +51,8 @@ func TestHostWorkIsCounted(t *testing.T) {
 	}
 }
 
-// TestReferences takes the reference of a function again and again, each of which wazero would keep. It runs alone,
-// because it looks at what the process allocates.
+// TestReferences takes references of a function again and again, each of which wazero would keep. It is not parallel, because it measures the
+// process's allocations.
 // Proves: Limits hold, one by one and in sum
 func TestReferences(t *testing.T) {
 	e := sandboxtest.Engine(t, sandbox.Config{})
@@ -71,8 +71,8 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// TestFramesOfManyResults makes a function call itself which keeps many results of others, with few instructions. It runs alone,
-// because it looks at what the process allocates.
+// TestFramesOfManyResults has a function call itself while it keeps many results of other calls, with few instructions. It is not parallel, because
+// it measures the process's allocations.
 // Proves: Limits hold, one by one and in sum
 func TestFramesOfManyResults(t *testing.T) {
 	e := sandboxtest.Engine(t, sandbox.Config{})
@@ -103,8 +103,8 @@ func TestFramesOfManyResults(t *testing.T) {
 	}
 }
 
-// TestDeepCallsLeaveNothing has calls that need much of the call stack, and looks at what the idle instance keeps of it. It
-// runs alone, because it looks at the process's memory.
+// TestDeepCallsLeaveNothing has calls that need much call stack, and checks how much of it the idle instance keeps. It is not parallel, because it
+// measures the process's memory.
 // Proves: Limits hold, one by one and in sum
 func TestDeepCallsLeaveNothing(t *testing.T) {
 	e := sandboxtest.Engine(t, sandbox.Config{})

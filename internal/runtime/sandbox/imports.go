@@ -14,11 +14,11 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 )
 
-// An offer is the functions that an engine has for guests. wazero finds host modules by name, so each of its runtimes has all of
-// them. What a program may import is checked each time that one is loaded, even if its code is loaded already.
+// An offer is the functions that an engine has for guests. wazero finds host modules by name, so each of its runtimes has all functions. What a
+// program may import is checked each time that one is loaded, even if its code is loaded already.
 type offer struct {
 	sets  []*hostcall.Set
-	funcs map[[2]string]*hostFunc // by module and name
+	funcs map[[2]string]*hostFunc // functions by module and name
 }
 
 // modules returns the import modules of the sets.
@@ -38,7 +38,8 @@ type hostFunc struct {
 	narrow   []int // which parameters are i32
 }
 
-// Call is how wazero calls the function. It stores an i32 over half of what the guest passed last at its place; the other half is cleared here.
+// Call implements wazero's interface. The result overwrites the first parameter. If it is an i32, it is the lower half, and the upper half may still
+// hold what the guest passed: Call clears it.
 func (f *hostFunc) Call(ctx context.Context, _ api.Module, stack []uint64) {
 	for _, i := range f.narrow {
 		stack[i] = uint64(uint32(stack[i]))
@@ -46,7 +47,7 @@ func (f *hostFunc) Call(ctx context.Context, _ api.Module, stack []uint64) {
 	ctx.(*call).abi.Invoke(&f.Function, f.set, stack)
 }
 
-// newOffer returns the offer of the functions of all sets.
+// newOffer returns an offer with the functions of all sets.
 func newOffer(sets []*hostcall.Set) (*offer, error) {
 	o := &offer{sets: sets, funcs: map[[2]string]*hostFunc{}}
 	for i, set := range sets {
@@ -78,7 +79,7 @@ func newOffer(sets []*hostcall.Set) (*offer, error) {
 	return o, nil
 }
 
-// valueTypes returns the types that letters stand for.
+// valueTypes returns the types that the letters stand for.
 func valueTypes(letters string) (types []wasmbin.ValueType, ok bool) {
 	for _, letter := range letters {
 		switch letter {
@@ -100,7 +101,7 @@ func (o *offer) number(module string) int {
 	return slices.IndexFunc(o.sets, func(s *hostcall.Set) bool { return s.Module == module })
 }
 
-// furnish makes the functions of the offer in a runtime, and those that only rewritten modules can import.
+// furnish adds the functions of the offer to a runtime, and those that only rewritten modules can import.
 func (o *offer) furnish(ctx context.Context, r wazero.Runtime) error {
 	i32 := []api.ValueType{api.ValueTypeI32}
 	meter := r.NewHostModuleBuilder(instrument.MeterModule).
@@ -130,10 +131,10 @@ func wazeroTypes(types []wasmbin.ValueType) []api.ValueType {
 	return list
 }
 
-// maxImports bounds the imports of a module: each costs every instance something, and a function can be imported many times.
+// maxImports bounds the imports of a module: each costs every instance something, and a module can import the same function many times.
 const maxImports = 1000
 
-// check reports an import that the module may not have. from are the import modules that it may use.
+// check returns an error for an import that the module may not have. from are the import modules that it may use.
 func (o *offer) check(m *wasmbin.Module, from []string) error {
 	imports := m.Imports()
 	if len(imports) > maxImports {
@@ -163,7 +164,7 @@ func (o *offer) check(m *wasmbin.Module, from []string) error {
 	return nil
 }
 
-// describe says what can be imported from those modules, to an author who tried module.
+// describe says what can be imported from those modules, for an author who tried module.
 func (o *offer) describe(module string, from []string) string {
 	if slices.Contains(from, module) {
 		var names []string
@@ -193,12 +194,12 @@ func (o *offer) describe(module string, from []string) string {
 	}
 }
 
-// granted returns the values of the grants, by the numbers of the sets, and whether one of the sets has functions that call tools.
+// granted returns the values of the grants, indexed by the numbers of the sets, and whether a granted set has functions that call tools.
 func (o *offer) granted(grants []hostcall.Grant) (values []any, nests bool) {
 	for _, g := range grants {
 		i := o.number(g.Module)
 		if i < 0 {
-			continue // nothing can be imported from there
+			continue // nothing can be imported from that module
 		}
 		for len(values) <= i {
 			values = append(values, nil)

@@ -19,16 +19,16 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// A toy is a set of one function, which notes what it is given.
+// A toy is a set of one function, touch, which records what it sees.
 type toy struct {
-	touched func() // nil, or what touch does beside
+	touched func() // nil, or what touch does in addition
 	mu      sync.Mutex
 	seen    []glimpse
 	begun   int // states
 	ended   int
 }
 
-// A glimpse is what one call of touch saw. at is its argument.
+// A glimpse is what one call of touch has seen. at is its argument.
 type glimpse struct {
 	at        int32
 	serving   bool
@@ -52,7 +52,7 @@ func (y *toy) set() *hostcall.Set {
 	return &hostcall.Set{Module: toyModule, Functions: []hostcall.Function{{Name: "touch", Params: "i", Results: "i", Do: y.touch}}}
 }
 
-// What touch does beside noting, by its argument.
+// What touch does besides recording, by its argument.
 const (
 	touchTwice = 4 // keeps a second state in place of the first
 	touchTrap  = 5
@@ -93,7 +93,7 @@ func (y *toy) keep(c *hostcall.Call) {
 	c.Keep(&toyState{y})
 }
 
-// take returns what was noted since it was last asked.
+// take returns what was recorded since the last call of take.
 func (y *toy) take() []glimpse {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -107,11 +107,11 @@ const (
 	toolEnds  = 0
 	toolTraps = 1
 	toolSpins = 2
-	toolFails = 3 // with 7, which is not an answer
+	toolFails = 3 // with 7, which is not a valid result
 )
 
-// toucher returns a module that calls touch when it starts, is described, and is called, then with the tool's number. name
-// is the content of a custom section.
+// toucher returns a module that calls touch when it starts, when it is described, and when it is called, then with the tool's number. name is the
+// content of a custom section.
 func toucher(name string) []byte {
 	module := []byte("\x00asm\x01\x00\x00\x00")
 	module = append(module, section(1, []byte("\x04\x60\x00\x00\x60\x01\x7f\x01\x7f\x60\x02\x7f\x7f\x00\x60\x00\x01\x7f"))...)
@@ -144,8 +144,8 @@ func toyEngine(t *testing.T, y *toy, c sandbox.Config) *sandbox.Engine {
 // withToy is what a program may import that was granted the toy.
 func withToy() []string { return append(abi1.Modules(), toyModule) }
 
-// TestImportsOfEachProgram loads two files with the same code, only one of which may import the toy. They share the code in every way:
-// as a loaded module, with its snapshot and idle instances, and in the cache. The other file gets none of it.
+// TestImportsOfEachProgram loads two files with the same code, only one of which may import the toy. They share the code in every way: as a loaded
+// module, with its snapshot and idle instances, and in the cache. The other file gets nothing of the toy.
 // Proves: Nothing without a grant
 func TestImportsOfEachProgram(t *testing.T) {
 	t.Parallel()
@@ -187,7 +187,7 @@ func TestImportsOfEachProgram(t *testing.T) {
 	}
 }
 
-// TestGrantsOfEachTool calls tools of two files that share code and instances side by side, each with its own grant and principals, or without.
+// TestGrantsOfEachTool calls tools of two files at the same time that share code and instances, each with its own grant and principals, or without.
 // Proves: Nothing without a grant
 func TestGrantsOfEachTool(t *testing.T) {
 	t.Parallel()
@@ -241,8 +241,8 @@ type word string
 
 func (w word) String() string { return string(w) }
 
-// TestStartHasNoGrant looks at what a guest sees while it starts, since the snapshot for all calls depends on that, and while
-// it describes itself. Neither speaks to the listener of the call that caused it.
+// TestStartHasNoGrant checks what a guest sees while it starts, since the snapshot for all calls depends on that, and while it describes itself. In
+// neither case does it reach the listener of the call that caused it.
 // Proves: Nothing without a grant
 func TestStartHasNoGrant(t *testing.T) {
 	t.Parallel()
@@ -276,7 +276,7 @@ func TestStartHasNoGrant(t *testing.T) {
 	}
 }
 
-// TestStateEnds makes calls end in every way: what a set kept for one ends with it, once, and no other call sees it.
+// TestStateEnds has calls end in every way. What a set kept for a call ends with it, once, and no other call sees it.
 // Proves: Nothing without a grant
 func TestStateEnds(t *testing.T) {
 	t.Parallel()
@@ -331,7 +331,7 @@ func TestStateEnds(t *testing.T) {
 	check("cancelled")
 }
 
-// TestWrongSets makes New refuse what can't be offered.
+// TestWrongSets has New refuse sets that can't be offered.
 func TestWrongSets(t *testing.T) {
 	t.Parallel()
 	nothing := func(*hostcall.Call, []uint64) {}
@@ -349,7 +349,7 @@ func TestWrongSets(t *testing.T) {
 	}
 }
 
-// A listener keeps what it hears.
+// A listener records what it hears.
 type listener struct{ text bytes.Buffer }
 
 func (l *listener) Log(level slog.Level, source, line string) {

@@ -21,8 +21,8 @@ import (
 
 // An instance is one sandbox: a guest with its memory, its globals and the state of its call. It serves one call at a time.
 type instance struct {
-	snapshot   *snapshot // the snapshot that it is reset to, and holds; if nil, it serves one call only
-	base       *snapshot // what it began with, and holds; if nil, none, or a snapshot has it
+	snapshot   *snapshot // the snapshot that it is reset to, on which it has a hold; nil: it serves only one call
+	base       *snapshot // the snapshot that it began with, on which it has a hold; nil: none, or a snapshot has the hold
 	guest      api.Module
 	convention *convention.Convention // the guest's
 	memory     memory
@@ -30,17 +30,17 @@ type instance struct {
 	fuel       api.MutableGlobal
 	stack      api.MutableGlobal
 	refused    api.MutableGlobal       // how often the guest was refused memory
-	linear     *instrument.LinearStack // the stack in the guest's memory; if nil, none is known
+	linear     *instrument.LinearStack // the stack in the guest's memory; nil: none known
 	entry      api.Function            // the convention's Call
-	params     [1]uint64               // of entry, and its results
+	params     [1]uint64               // arguments and results of entry
 	call       call
 
 	since     time.Time    // start of the last call
 	resident  int64        // bytes that it takes while it is idle
-	overhead  int64        // bytes that it takes besides its memory
-	stackSize int64        // call stack that a call has from the start, in bytes of the estimate
+	overhead  int64        // bytes that it takes in addition to its memory
+	stackSize int64        // call stack that a call has at first, in bytes of the estimate
 	claimed   int64        // bytes that the account holds for it
-	told      atomic.Int64 // what claimed was when the call began, or grew: others may read it while the call runs
+	told      atomic.Int64 // the value of claimed when the call began or last grew: others may read it while the call runs
 	mappings  int64        // mappings that the account holds for it
 	reserved  uint64       // bytes of address space
 	most      int64        // largest memory that the module declares, in bytes
@@ -63,16 +63,15 @@ func (i *instance) build(m *module, code *foundry.Native) (err error) {
 	if err := i.attach(m, code); err != nil {
 		return errors.Join(err, i.memory.linear.Free())
 	}
-	// It may take fewer mappings than it was given.
+	// The memory may take fewer mappings than were reserved for it.
 	less := i.mappings - int64(i.memory.linear.Mappings())
 	i.mappings -= less
 	m.engine.account.Give(account.Mappings, less)
 	return nil
 }
 
-// grow makes the account hold what the instance takes once its memory has size bytes. Where there is no room, it ends the call. It
-// waits no longer than a quarter of the time that is left: the call keeps what it has meanwhile, and others may wait for that. A start
-// does not wait: it can begin again.
+// grow makes the account hold what the instance takes once its memory has size bytes. If there is no room, it ends the call. It waits at most a
+// quarter of the remaining time: meanwhile the call keeps what it has, and others may wait for that. A start does not wait, since it can begin again.
 func (i *instance) grow(size int64) {
 	c := &i.call
 	bytes := size + i.overhead + c.beside
@@ -111,20 +110,20 @@ func (i *instance) enlarge(bytes int64) error {
 	return nil
 }
 
-// tell notes what the account holds for an instance whose call runs. That is the same in most calls: then it only reads.
+// tell stores what the account holds for an instance whose call is running. Usually it has not changed, and tell only reads it.
 func (i *instance) tell() {
 	if i.told.Load() != i.claimed {
 		i.told.Store(i.claimed)
 	}
 }
 
-// cool gives back to the account what an idle instance does not take.
+// cool gives back to the account what an idle instance does not need.
 func (i *instance) cool() {
 	i.call.engine.account.Give(account.Memory, i.claimed-i.resident)
 	i.claimed = i.resident
 }
 
-// release returns the instance's memory to the account, and releases its snapshots.
+// release gives the instance's memory back to the account, and drops its holds on snapshots.
 func (i *instance) release() {
 	e := i.call.engine
 	e.account.Give(account.Memory, i.claimed)
@@ -136,7 +135,7 @@ func (i *instance) release() {
 	i.snapshot, i.base = nil, nil
 }
 
-// cede leaves what the account holds for the instance to a run.
+// cede passes the memory that the account holds for the instance to a run.
 func (i *instance) cede(r *run) {
 	r.room += i.claimed
 	i.claimed = 0
@@ -196,7 +195,7 @@ func (i *instance) close() error {
 	return errors.Join(i.guest.Close(context.Background()), i.memory.linear.Free())
 }
 
-// invoke runs a function of the guest, with the fuel and the call stack that the call has.
+// invoke runs a function of the guest with the call's fuel and call stack.
 func (i *instance) invoke(f api.Function, stack []uint64) error {
 	i.fuel.Set(uint64(uint32(i.call.next())))
 	i.stack.Set(uint64(uint32(i.call.firstPart())))
@@ -207,8 +206,8 @@ func (i *instance) invoke(f api.Function, stack []uint64) error {
 	return err
 }
 
-// serve runs a function of the guest for a call, and returns the call's result. Unless it reports intact, the instance must be
-// closed. The error is an *Error.
+// serve runs a function of the guest for a call, and returns the call's result. If intact is false, the instance must be closed. The
+// error is an *Error.
 func (i *instance) serve(r *run, f api.Function) (output []byte, intact bool, err error) {
 	i.call.begin(r)
 	i.memory.limit = r.limits.Memory
@@ -235,9 +234,8 @@ func (i *instance) serve(r *run, f api.Function) (output []byte, intact bool, er
 	return output, !i.memory.grown || i.shrink(), err
 }
 
-// shrink gives a memory that grew its old size again, and reports whether the guest sees that size. reset frees the rest. wazero
-// can only grow a memory, but takes whatever its allocator returns. It does not call the allocator for a memory that is as large
-// as it may be.
+// shrink gives a memory that has grown its old size again, and reports whether the guest sees that size. reset frees the rest. wazero can only grow a
+// memory, but it accepts any slice that its allocator returns. It does not call the allocator if the memory already has its greatest size.
 func (i *instance) shrink() bool {
 	if i.snapshot == nil {
 		return false
@@ -248,7 +246,7 @@ func (i *instance) shrink() bool {
 	return asked && int64(i.guest.Memory().Size()) == i.snapshot.size()
 }
 
-// starved reports whether the guest was refused memory. A guest that breaks after that broke for lack of memory.
+// starved reports whether the guest was refused memory. If it breaks afterwards, lack of memory was the reason.
 func (i *instance) starved() bool { return i.refused.Get() != 0 }
 
 // reset puts the instance back into the state before its first call.
@@ -268,7 +266,7 @@ func (i *instance) reset() error {
 	return nil
 }
 
-// same returns an error where the instance differs from its snapshot.
+// same returns an error if the instance differs from its snapshot.
 func (i *instance) same() error {
 	if !i.memory.linear.Equal() {
 		return errors.New("the memory differs from the snapshot")
@@ -286,18 +284,18 @@ func (i *instance) same() error {
 	return nil
 }
 
-// step runs an export of the guest that belongs to its start. The error is an *Error.
+// step runs an export that is part of the guest's start. The error is an *Error.
 func (i *instance) step(export string) error {
 	err := i.invoke(i.guest.ExportedFunction(export), nil)
 	i.adapted = i.adapted || i.starved()
 	if err != nil {
 		return i.classify(err)
 	}
-	i.call.spent() // before the next step has a slice of its own
+	i.call.spent() // before the next step gets a new slice
 	return nil
 }
 
-// keepStack lets the instance keep the stack that the last call needed, or begin with a new one if it was large.
+// keepStack lets the instance keep the stack that the last call needed. If that was large, the instance gets a new one.
 func (i *instance) keepStack() {
 	more := i.call.granted - i.stackSize
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// TestKeep counts what is kept because of programs, up to a quarter of all memory.
+// TestKeep counts memory that is kept for programs, up to a quarter of all memory.
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	const most = 16 << 20

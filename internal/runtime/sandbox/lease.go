@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// A lease is an instance that is lent to one run. It is new, or was reset. It does not hold the run, which the compiler would have to put
-// on the heap then.
+// A lease is an instance that is lent to one run. The instance is new, or was reset. The lease does not point to the run, since the compiler would
+// then have to put the run on the heap.
 type lease struct {
 	module   *module
 	begun    time.Time
 	instance *instance // nil: there is none yet
-	intact   bool      // the instance is good for another run
+	intact   bool      // the instance can serve another run
 }
 
-// serve makes an instance of the module serve a run. It is the only place where guest code runs, and the only one that recovers from
-// a panic on the way. The error is an *Error.
+// serve has an instance of the module serve a run. Guest code runs only here, and only this function recovers from panics on the way. The
+// error is an *Error.
 func (m *module) serve(r *run) (output []byte, err error) {
 	l := lease{module: m, begun: r.begun}
 	if !l.begin(r) {
@@ -35,8 +35,8 @@ func (m *module) serve(r *run) (output []byte, err error) {
 	return l.serve(r)
 }
 
-// begin counts the run, and takes the idle instance that was used last, if there is one, because its pages are warm. It reports
-// false where the engine is closed; the lease must not be ended then.
+// begin counts the run, and takes the idle instance that was used last, if there is one, because its pages are warm. It returns false if the engine
+// is closed; then the lease must not be ended.
 func (l *lease) begin(r *run) bool {
 	m := l.module
 	m.mu.Lock()
@@ -55,8 +55,7 @@ func (l *lease) begin(r *run) bool {
 	return true
 }
 
-// prepare provides an instance, and room in the account for what the run will need. It waits until the run's
-// deadline at most.
+// prepare provides an instance, and room in the account for what the run will need. It waits until the run's deadline at most.
 func (l *lease) prepare(r *run) (err error) {
 	m := l.module
 	if l.instance != nil && !m.fits(l.instance, r) {
@@ -65,7 +64,7 @@ func (l *lease) prepare(r *run) (err error) {
 		r.returnKey()
 	}
 	if i := l.instance; i != nil {
-		// It is not kept while the run waits for room for more than a moment: those who wait hold nothing.
+		// If the run has to wait for room for more than a moment, it gives the instance up: a waiting run holds nothing.
 		if more := m.callRoom(r, i.snapshot, i.overhead) - i.claimed; more <= 0 || r.seizeSoon(m.engine, more) {
 			i.claimed += max(0, more)
 			i.tell()
@@ -81,7 +80,7 @@ func (l *lease) prepare(r *run) (err error) {
 			return err
 		}
 		l.intact = l.instance.snapshot != nil
-		// Nothing has looked at the time meanwhile.
+		// Nothing has checked the time meanwhile.
 		if !time.Now().Before(r.deadline) {
 			return &Error{Outcome: ToolTimeout, Message: fmt.Sprintf("The tool's time limit of %s expired before an instance was ready.", r.limits.Timeout)}
 		}
@@ -127,11 +126,11 @@ func (m *module) restore(i *instance) error {
 	return err
 }
 
-// end ends the lease. The instance is kept for the next one if it is intact and there is room, and closed otherwise.
+// end ends the lease. The instance is kept for the next run if it is intact and there is room. Otherwise it is closed.
 func (l *lease) end(r *run) {
 	m, e, i := l.module, l.module.engine, l.instance
-	r.returnKey() // before what it has is given back, and others are granted that
-	// What somebody waits for is not kept.
+	r.returnKey() // before its memory is given back and others receive it
+	// If others wait for memory, idle instances are not kept.
 	if i != nil && (!l.intact || e.account.Wanted()) {
 		m.discard(i)
 		i = nil
@@ -142,7 +141,7 @@ func (l *lease) end(r *run) {
 	m.mu.Lock()
 	if i != nil && (!m.attached || len(m.idle) >= e.idleInstances) {
 		m.mu.Unlock()
-		m.discard(i) // while the call counts: Close waits for it
+		m.discard(i) // while the call still counts: Close waits for it
 		i = nil
 		m.mu.Lock()
 	}
@@ -158,7 +157,7 @@ func (l *lease) end(r *run) {
 	}
 }
 
-// enter counts a use of the module, which leave ends. It reports false where the engine is closed.
+// enter counts a use of the module, which leave ends. It returns false if the engine is closed.
 func (m *module) enter() bool {
 	m.mu.Lock()
 	if !m.attached {
@@ -180,7 +179,7 @@ func (m *module) leave() {
 	}
 }
 
-// count counts uses that begin or end. It reports whether nobody uses or holds the module any more. m.mu is held.
+// count adds n to the uses of the module. It reports whether nobody uses or holds it any more. m.mu is held.
 func (m *module) count(n int) (last bool) {
 	m.users += n
 	m.calls += n

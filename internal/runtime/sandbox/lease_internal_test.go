@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// poolEngine returns an engine with no janitor at work during the test, and a program of a fixture.
+// poolEngine returns an engine whose janitor does nothing during the test, and a program of a fixture.
 func poolEngine(t *testing.T, c Config, name string) (*Engine, *Program) {
 	t.Helper()
 	c.IdleTime = time.Hour
@@ -53,7 +53,7 @@ func (m *module) idlers() int {
 	return len(m.idle)
 }
 
-// TestGrown makes calls that grow the memory: the instance is kept, unless there is no way back.
+// TestGrown has calls that grow the memory. The instance is kept, unless it can't be made smaller again.
 func TestGrown(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "good/leaky")
@@ -73,14 +73,14 @@ func TestGrown(t *testing.T) {
 			}
 		}
 	}
-	call(14) // 60 pages, which is all that the module declares
+	call(14) // 60 pages, all that the module declares
 	if n := p.module.idlers(); n != 0 {
 		t.Fatalf("%d instances are idle after the memory grew to its end", n)
 	}
 	call(0)
 }
 
-// TestModules loads files that differ in their manifest, which share everything, and one that differs in its data.
+// TestModules loads files that differ only in their manifest, and share everything, and one that differs in its data.
 func TestModules(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -106,7 +106,7 @@ func TestModules(t *testing.T) {
 		t.Error("files that differ in their manifest do not share code and instances")
 	}
 	if told[0].Digest() == told[1].Digest() || told[0].Digest() == p.Digest() {
-		t.Error("they have one digest")
+		t.Error("they have the same digest")
 	}
 	data := loadInternal(t, e, bytes.Replace(plain, []byte("data"), []byte("DATA"), 1))
 	called(data)
@@ -124,7 +124,7 @@ func TestModules(t *testing.T) {
 	called(p)
 }
 
-// TestSame changes one byte or one global of an instance, which paranoid mode must notice.
+// TestSame changes one byte or one global of an instance, which paranoid mode must detect.
 func TestSame(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "good/leaky")
@@ -140,7 +140,7 @@ func TestSame(t *testing.T) {
 		was, _ := memory.ReadByte(at)
 		memory.WriteByte(at, was+1)
 		if err := i.same(); err == nil {
-			t.Errorf("byte %d differs, and nobody notices", at)
+			t.Errorf("byte %d differs, and nothing detects it", at)
 		}
 		memory.WriteByte(at, was)
 	}
@@ -157,7 +157,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// TestSweep closes what was idle for long and keeps the rest.
+// TestSweep closes instances that were idle for long and keeps the rest.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{CacheDir: t.TempDir()}, "good/small")
@@ -170,7 +170,7 @@ func TestSweep(t *testing.T) {
 	}
 	call()
 	long := time.Now().Add(-time.Hour)
-	later := time.Now().Add(time.Hour) // and not now: a clock may stand still between two calls
+	later := time.Now().Add(time.Hour) // in the future: a clock may stand still between two calls
 	e.sweep(long, long)
 	if n := p.module.idlers(); n != 1 || p.module.snapshot == nil {
 		t.Fatalf("%d instances are idle, want the one that was just used", n)
@@ -231,7 +231,7 @@ func TestReclaim(t *testing.T) {
 	}
 }
 
-// TestFirstIsOne makes many calls at once before there is a snapshot: only one of them makes it.
+// TestFirstIsOne makes many calls at once before there is a snapshot. Only one of them makes it.
 func TestFirstIsOne(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "good/stages")
@@ -252,7 +252,7 @@ func TestFirstIsOne(t *testing.T) {
 	}
 }
 
-// TestAllocations holds what a small guest's call leaves to the garbage collector: its output, and no more.
+// TestAllocations checks how much garbage a call of a small guest leaves: only its output.
 func TestAllocations(t *testing.T) {
 	_, p := poolEngine(t, Config{}, "good/small")
 	tool := p.Tool("x", 0, limits.Limits{})
@@ -267,7 +267,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// phases returns an instance for benchmarks of what a call is made of.
+// phases returns an instance for benchmarks of the phases of a call.
 func phases(b *testing.B) (*module, *instance) {
 	b.Helper()
 	e, err := New(b.Context(), Config{Imports: abi1.Sets()})
@@ -349,7 +349,7 @@ func BenchmarkRefill(b *testing.B) {
 	i.call.wipe()
 }
 
-// TestCloseWaitsForInstances closes the engine while a call runs, again and again. When it is closed, the instance is, too.
+// TestCloseWaitsForInstances closes the engine while a call runs, again and again. Once the engine is closed, the instance is, too.
 func TestCloseWaitsForInstances(t *testing.T) {
 	t.Parallel()
 	for range 50 {
@@ -372,7 +372,7 @@ func TestCloseWaitsForInstances(t *testing.T) {
 		<-started
 		go func() { closed <- e.Close(context.Background()) }()
 		<-e.closing
-		e.attached() // only now, since it waits for the lock, do all modules know
+		e.attached() // only now all modules know, since this waits for the lock
 		close(closing)
 		if err := <-closed; err != nil {
 			t.Error(err)

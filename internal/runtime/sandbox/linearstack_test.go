@@ -42,8 +42,7 @@ func TestLinearStack(t *testing.T) {
 	}
 }
 
-// TestLinearStackOfCompilers does the same with what compilers make, with and without names, and where the stack lies
-// above the data.
+// TestLinearStackOfCompilers does the same with compilers' output, with and without names, and with the stack above the data.
 func TestLinearStackOfCompilers(t *testing.T) {
 	t.Parallel()
 	rust := func(t *testing.T, name string, flags ...string) []byte {

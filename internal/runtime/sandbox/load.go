@@ -24,31 +24,34 @@ func (e *Engine) Load(bytes []byte, imports ...string) (*Program, error) {
 	return e.LoadModule(parsed, imports...)
 }
 
-// Modules returns the import modules of the engine's sets: all that a program can be allowed to import from.
+// Modules returns the import modules of the engine's sets. A program can't be allowed to import from any other.
 func (e *Engine) Modules() []string { return e.offered.modules() }
 
-// LoadModule checks a module without compiling it: that it imports only functions of the engine's sets, and those only from the
-// import modules named in imports; that it exports what a tool must; and that it has one memory of its own. Errors say what is
-// wrong and what to do. Modules that differ only in custom sections, such as the manifest, share code and instances; each may
-// import only what its own load allows. Modules that differ in their bundles, too, share their engine's code. The module is copied;
-// closing the Program frees the copy. What all copies take, compressed if there is need, is a quarter of Config.Memory at most: a module for which
-// there is no room is a *RoomError.
+// LoadModule checks a module without compiling it. The module must import only functions of the engine's sets, and only from the import modules named
+// in imports. It must export what a tool must, and have one memory of its own. Errors say what is wrong and what to do.
+//
+// Modules that differ only in custom sections, such as the manifest, share code and instances, but each may import only what its own load allows.
+// Modules that also differ in their bundles share their interpreter's code.
+//
+// The module is copied; closing the Program frees the copy. All copies together, compressed if need be, take at most a quarter of Config.Memory: if
+// there is no room for a module, the error is a *RoomError.
 func (e *Engine) LoadModule(parsed *wasmbin.Module, imports ...string) (*Program, error) {
 	return e.LoadAs(parsed, Loading{Imports: imports})
 }
 
 // A Loading says how a module is loaded.
 type Loading struct {
-	// Imports are the import modules that the module may import from.
+	// Imports are the import modules from which the module may import.
 	Imports []string
-	// Bundle is the script of a module that is an interpreter without one. The two are not put together in a file, so the digest is made of
-	// both digests instead of a file's SHA-256. It must not be changed from now on. If nil, the module is whole.
+	// Bundle is the script of a module that is an interpreter without a bundle. The two are not put together into a file, so the program's digest is
+	// made of their two digests instead of a file's SHA-256. Bundle must not be changed from now on. If nil, the module is complete.
 	Bundle []byte
-	// Replaces is whether the module takes the place of another one, which is closed then: an eighth of what modules may take is for such.
+	// Replaces says that the module takes the place of another one, which is closed afterwards. An eighth of the room for modules is reserved
+	// for such modules.
 	Replaces bool
 }
 
-// LoadAs does what LoadModule does.
+// LoadAs is LoadModule for a module that was parsed already.
 func (e *Engine) LoadAs(parsed *wasmbin.Module, l Loading) (_ *Program, err error) {
 	if size := (wasmbin.Made{Module: parsed, Bundle: l.Bundle}).Size(); size > MaxModule {
 		return nil, fmt.Errorf("the module has %d bytes; the limit is %s: strip it", size, text.Size(MaxModule))
@@ -122,9 +125,9 @@ func (e *Engine) LoadAs(parsed *wasmbin.Module, l Loading) (_ *Program, err erro
 	return p, err
 }
 
-// With returns the program with those settings, JSON that its guests are given in each call and in their start; if nil, none. What a
-// start makes of them is in the snapshot, so the program with other settings is another program: it shares the code, and has a
-// snapshot and instances of its own. p must not be closed yet, and both are to be closed. Tools of p keep what they have.
+// With returns the program with other settings: JSON that its guests receive in each call and in their start; nil for none. The snapshot contains
+// what a start has made of the settings. So the result is another program, which shares the code, and has a snapshot and instances of its own. p must
+// not be closed yet. Both programs must be closed. Tools of p keep their settings.
 func (p *Program) With(settings []byte) (*Program, error) {
 	m := p.module
 	of := m.plain
@@ -141,7 +144,7 @@ func (p *Program) With(settings []byte) (*Program, error) {
 	return m.engine.loaded(of, p.digest, other)
 }
 
-// sumOfSettings returns the sum of a module with settings. It begins with what neither a section does nor the sum of a bundle.
+// sumOfSettings returns the sum of a module with settings. Its first byte is neither that of a section nor that of the sum of a bundle.
 func sumOfSettings(plain sum, settings []byte) (of sum) {
 	h := sha256.New()
 	h.Write([]byte{0xfe})
@@ -151,7 +154,7 @@ func sumOfSettings(plain sum, settings []byte) (of sum) {
 	return of
 }
 
-// newCode returns the code of a module without its bundle and without custom sections. The caller holds its source.
+// newCode returns the code of a module without its bundle and without custom sections. The caller has a hold on its source.
 func (e *Engine) newCode(of sum, digest string, bare []byte, replaces bool) (*code, error) {
 	source, err := e.newSource(bare, replaces)
 	if err != nil {
@@ -165,8 +168,8 @@ func (e *Engine) newCode(of sum, digest string, bare []byte, replaces bool) (*co
 	return &code{Code: c, sum: of, modules: map[*module]struct{}{}}, nil
 }
 
-// A RoomError means that a module's bytes would take more memory than all modules leave for it. They are kept as long as the module is
-// loaded, because its code may get lost from the cache.
+// A RoomError means that there is too little memory to keep a module's bytes. They are kept as long as the module is loaded, because the cache may
+// lose the module's code.
 type RoomError struct {
 	Needs int64 // bytes
 	Limit int64 // of all together
@@ -178,7 +181,8 @@ func (e *RoomError) Error() string {
 		text.Size(e.Needs), text.Size(e.Limit))
 }
 
-// newSource returns a source that the caller holds. Bytes that find no room are a *RoomError; replaces is as in [Program.Keep].
+// newSource returns a source on which the caller has a hold. If there is no room for the bytes, the error is a *RoomError. replaces is as in
+// [Program.Keep].
 func (e *Engine) newSource(content []byte, replaces bool) (*foundry.Source, error) {
 	s := foundry.NewSource(e.account, content)
 	fits := func() bool { return s.Take(replaces) }
@@ -194,8 +198,8 @@ func (e *Engine) newSource(content []byte, replaces bool) (*foundry.Source, erro
 	return nil, &RoomError{s.Length(), e.account.Use(account.Sources).Limit}
 }
 
-// packAll packs the modules whose code was in the cache when they were loaded, and bundles. A small one takes a tenth of a millisecond,
-// for which the start of a server has no time. Where room is needed, it packs those that are to be compiled, too.
+// packAll compresses bundles, and the modules whose code was in the cache when they were loaded. Compressing a small one takes a tenth of a
+// millisecond, for which the start of a server has no time. If room is needed, it also compresses modules that are yet to be compiled.
 func (e *Engine) packAll(needed bool) {
 	e.mu.Lock()
 	all := slices.Collect(maps.Values(e.modules))
@@ -213,14 +217,14 @@ func (e *Engine) packAll(needed bool) {
 	}
 }
 
-// A bundle is what a module has besides its engine: a data segment, which is written when the engine has been initialised.
+// A bundle is what a module has in addition to its interpreter: a data segment, which is written after the interpreter was initialised.
 type bundle struct {
 	address uint32
-	source  *foundry.Source // with a hold of each module that has it
+	source  *foundry.Source // each module that has it has a hold on it
 }
 
-// sumOfBundle returns the sum of a module with that engine and that bundle. It begins with what no section does, so that it is not a sum
-// of a module's sections.
+// sumOfBundle returns the sum of a module with that interpreter and that bundle. Its first byte is not that of any section, so that it can't equal
+// the sum of a module's sections.
 func sumOfBundle(engine sum, b wasmbin.Bundle) (of sum) {
 	h := sha256.New()
 	h.Write([]byte{0xff})
@@ -231,10 +235,10 @@ func sumOfBundle(engine sum, b wasmbin.Bundle) (of sum) {
 	return of
 }
 
-// mostInterpreters is how many interpreters are remembered that modules were made of.
+// mostInterpreters is how many interpreters are remembered.
 const mostInterpreters = 4
 
-// interpreter remembers code that modules are made of with a bundle, until it is released.
+// interpreter remembers code as an interpreter of which modules with bundles are made, until it is released.
 func (e *Engine) interpreter(c *code) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -243,8 +247,8 @@ func (e *Engine) interpreter(c *code) {
 	}
 }
 
-// sumOfEngine returns the sum of a module without its bundle. To compare it with an interpreter that is known takes a quarter of the time
-// that its SHA-256 takes: of CPython 2 ms, not 8, for each tool file of a script.
+// sumOfEngine returns the sum of a module without its bundle. Comparing it with a known interpreter takes a quarter of the time of a SHA-256: for
+// CPython 2 ms instead of 8, for each tool file of a script.
 func (e *Engine) sumOfEngine(b wasmbin.Bundle) sum {
 	e.mu.Lock()
 	known := slices.Clone(e.interpreters)
@@ -257,8 +261,8 @@ func (e *Engine) sumOfEngine(b wasmbin.Bundle) sum {
 	return b.EngineSum()
 }
 
-// loaded returns a new hold on the module with the given sum, for a file with the given digest. Where there is no such module, fresh becomes
-// it; without fresh, loaded returns nil.
+// loaded returns a new hold on the module with the given sum, for a file with the given digest. If there is no such module, fresh becomes it; if
+// fresh is nil, loaded returns nil.
 func (e *Engine) loaded(of sum, digest string, fresh *module) (*Program, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -284,8 +288,8 @@ func (e *Engine) loaded(of sum, digest string, fresh *module) (*Program, error) 
 	return &Program{module: m, digest: digest}, nil
 }
 
-// attach counts a call of a module that is not attached: it was not called yet, or nobody held it any more. It reports false when
-// the engine is closed.
+// attach counts a call of a module that is not attached: it has never been called, or all its holds were given up. It returns false if the
+// engine is closed.
 func (e *Engine) attach(m *module) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -301,7 +305,7 @@ func (e *Engine) attach(m *module) bool {
 	return true
 }
 
-// forget frees a module that has no users, and its code if no other module uses it.
+// forget frees a module without users, and its code if no other module uses that.
 func (e *Engine) forget(m *module) {
 	e.mu.Lock()
 	m.mu.Lock()

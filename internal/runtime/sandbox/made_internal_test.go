@@ -12,7 +12,8 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// TestMadeApart compares modules of an engine and a separate bundle with modules that hold both: they differ in what their digests are made of only.
+// TestMadeApart compares modules made of an engine and a separate bundle with modules that contain both. They differ only in how their
+// digests are made.
 func TestMadeApart(t *testing.T) {
 	t.Parallel()
 	e, bare := poolEngine(t, Config{Paranoid: true}, "good/engine")
@@ -38,7 +39,7 @@ func TestMadeApart(t *testing.T) {
 			t.Errorf("tool %d: got % x, want % x", k, got, want)
 		}
 		if whole := loadInternal(t, e, scripted(t, "engine", 'a'+k, k, k/2, 0)); whole.module != made.module || whole.Digest() == made.Digest() {
-			t.Errorf("tool %d: the whole module is another one, or has the digest %s, too", k, made.Digest())
+			t.Errorf("tool %d: the whole module is a different one, or also has the digest %s", k, made.Digest())
 		}
 		if made.module.code != bare.module.code {
 			t.Errorf("tool %d has code of its own", k)

@@ -13,8 +13,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestMain fails when goroutines outlive the tests: every engine has been closed by then. With the argument "compile", this program
-// is a process that compiles, and with "compile-never" one that uses up its processor time.
+// TestMain fails if goroutines outlive the tests: every engine must have been closed by then. With the argument "compile", this program is a process
+// that compiles; with "compile-never", it uses up its processor time instead.
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) < 2:
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
-	case os.Args[1] == "compile-killed": // as often as the second argument says, and counts in the file of the third
+	case os.Args[1] == "compile-killed": // as often as the second argument says; the third names the file with the count
 		starts, _ := os.ReadFile(os.Args[3])
 		if err := os.WriteFile(os.Args[3], append(starts, '.'), 0o600); err != nil {
 			panic(err)

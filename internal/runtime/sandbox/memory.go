@@ -6,7 +6,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/linmem"
 )
 
-// pageSize is the size in bytes of a page, in which memories grow.
+// pageSize is the size in bytes of a page, the unit in which memories grow.
 const pageSize = 64 << 10
 
 // maxMemory is the largest limit of a memory: one page less than 4 GiB, so that its size fits into 32 bits.
@@ -18,7 +18,7 @@ type memory struct {
 	linear *linmem.Memory
 	limit  int64 // bytes
 	grown  bool
-	shrunk []byte // what Reallocate returns, whatever it is asked for; if nil, what it is asked for
+	shrunk []byte // what Reallocate returns, whatever size it is asked for; nil: what was asked for
 }
 
 var (
@@ -26,10 +26,10 @@ var (
 	_ experimental.LinearMemory    = (*memory)(nil)
 )
 
-// Allocate returns m: a module has one memory.
+// Allocate returns m: a module has only one memory.
 func (m *memory) Allocate(_, _ uint64) experimental.LinearMemory { return m }
 
-// Reallocate makes the memory size bytes long, or returns nil where that is above the limit.
+// Reallocate makes the memory size bytes long, or returns nil if that is above the limit.
 func (m *memory) Reallocate(size uint64) []byte {
 	if m.shrunk != nil {
 		return m.shrunk

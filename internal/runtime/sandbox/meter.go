@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// Why a run has to end before the guest is done.
+// Reasons to end a run before the guest is done.
 var (
 	errTimeout   = errors.New("time limit reached")
 	errFuel      = errors.New("instruction limit reached")
@@ -23,7 +23,7 @@ var (
 	errClosing   = errors.New("the engine is closing")
 )
 
-// over returns why the run has to end, or nil.
+// over returns the reason why the run has to end, or nil.
 func (c *call) over(now time.Time) error {
 	switch {
 	case c.engine.stop.Err() != nil:
@@ -36,24 +36,24 @@ func (c *call) over(now time.Time) error {
 	return nil
 }
 
-// A meter counts what a run has used. Fuel comes in slices, each of which bounds how long the deadline, the caller's cancellation
-// and the host's garbage collector wait for the guest.
+// A meter counts what a run has used. Fuel comes in slices. The deadline, the caller's cancellation and the host's garbage collector have to wait at
+// most for the end of a slice.
 type meter struct {
-	most   int64           // fuel; 0 means there is no limit
+	most   int64           // fuel; 0 means no limit
 	used   int64           // fuel
 	slice  int32           // fuel that the guest had left when it was last counted
 	pace   instrument.Pace // the guest's
 	give   int32           // fuel of the next slice at this pace
 	since  time.Time       // start of the slice; zero means it is the first one, or others have run meanwhile
-	from   int64           // used at its begin
-	turn   time.Time       // start of the guest's turn, or of its last part; zero means nothing has looked yet
-	ran    time.Duration   // how long the parts before took
-	long   bool            // it has had a turn, so that it needs a seat
+	from   int64           // value of used when the slice began
+	turn   time.Time       // start of the guest's turn, or of the last part of it; zero means not known yet
+	ran    time.Duration   // length of the earlier parts
+	long   bool            // it has had a turn, so it needs a seat
 	seated bool
-	party  string // for which it has its seats; set before the first one
+	party  string // whose seats it uses; set before it needs one
 }
 
-// next returns how much fuel the guest may use until it calls refill.
+// next returns how much fuel the guest may use until it must call refill.
 func (c *call) next() int32 {
 	m := &c.meter
 	m.slice = m.give
@@ -70,7 +70,7 @@ func (c *call) spent() int64 {
 	return c.meter.used
 }
 
-// count counts what the guest has used of its slice, which still has left.
+// count counts what the guest has used of its slice; left is the rest.
 func (m *meter) count(left int32) {
 	m.used += int64(m.slice) - int64(left)
 	m.slice = left
@@ -87,13 +87,13 @@ func (c *call) Fuel() int64 {
 // Burn counts fuel that another run has used.
 func (c *call) Burn(fuel int64) { c.meter.used += fuel }
 
-// turn is how long a guest runs before other goroutines get their turn. The garbage collector does not wait that long: Go can stop
-// the goroutine at every look. Gosched wakes an idle thread even where nothing waits, which takes 6 µs. At every look (each 25 µs
-// in fast code) it made computing guests a quarter slower.
+// turn is how long a guest runs before other goroutines get their turn. The garbage collector does not wait that long: Go can stop the goroutine each
+// time that the host checks the time. Gosched wakes an idle thread even if nothing waits, which takes 6 µs. Calling it at every check (each 25 µs in
+// fast code) made computing guests a quarter slower.
 const turn = 200 * time.Microsecond
 
-// look ends the run where its time or its fuel is used up, or its caller gave up. It lets other goroutines run if the guest has had
-// its turn. now is the time; look returns the time at which the guest goes on.
+// look ends the run if its time or its fuel is used up, or its caller has given up. If the guest has had its turn, look lets other goroutines run.
+// now is the time; look returns the time at which the guest goes on.
 func (c *call) look(now time.Time) time.Time {
 	m := &c.meter
 	m.used += c.abi.Spent()
@@ -109,14 +109,14 @@ func (c *call) look(now time.Time) time.Time {
 	return c.share(now)
 }
 
-// refill is called by the guest when its slice is used up, with what is left of it, less than 0. It returns the next slice.
+// refill is called by the guest when its slice is used up. The parameter is what is left of it, which is negative. The result is the next slice.
 func refill(ctx context.Context, _ api.Module, stack []uint64) {
 	c := ctx.(*call)
 	m := &c.meter
 	now := time.Now()
 	m.count(int32(uint32(stack[0])))
 	begun, from := m.since, m.from
-	m.since = c.look(now) // the time of others does not count, but the host's work for the guest does
+	m.since = c.look(now) // the time of other goroutines does not count, but the host's work for the guest does
 	m.from = m.used
 	took := time.Duration(0)
 	if !begun.IsZero() {
@@ -126,25 +126,24 @@ func refill(ctx context.Context, _ api.Module, stack []uint64) {
 	stack[0] = uint64(uint32(c.next()))
 }
 
-// A call stack grows in steps, by the estimate of what the guest's functions take. wazero doubles a stack and copies it, so at each
-// step the account holds twice as much more.
+// A call stack grows in steps, by the estimate of what the guest's functions take. wazero doubles a stack and copies it, so at each step the account
+// holds twice the additional bytes.
 const (
-	firstStack = 64 << 10 // what a guest has until it asks for more
-	stackStep  = 4        // how many times as large each next part makes it
-	// keptStack is the largest stack that an idle instance keeps after a call needed it: interpreters need more than firstStack in each
-	// call. wazero keeps a stack as large as it once was, so an instance that asked for more than this gets
-	// a new one when it is reset.
+	firstStack = 64 << 10 // the stack that a guest has at first
+	stackStep  = 4        // by which factor each step enlarges it
+	// keptStack is the largest stack that an idle instance keeps after a call has needed it: interpreters need more than firstStack in each call. wazero
+	// never makes a stack smaller, so an instance that has needed more than this gets a new one when it is reset.
 	keptStack = 256 << 10
 )
 
-// firstPart returns the bytes of call stack that a guest has until it asks for more.
+// firstPart returns how many bytes of call stack a guest has at first.
 func (c *call) firstPart() int64 {
 	c.granted = min(c.limits.Stack, c.owner.stackSize)
 	return c.granted
 }
 
-// overflow is called by the guest when its call stack is used up, with what is left of it, less than 0. It returns what is left
-// with the next parts of the stack.
+// overflow is called by the guest when its call stack is used up. The parameter is what is left of it, which is negative. The result is what is left
+// after the stack has grown.
 func overflow(ctx context.Context, _ api.Module, stack []uint64) {
 	c := ctx.(*call)
 	left := int64(int32(uint32(stack[0])))
@@ -160,20 +159,21 @@ func overflow(ctx context.Context, _ api.Module, stack []uint64) {
 	stack[0] = uint64(uint32(left))
 }
 
-// maxInside is how many functions of a guest may run one inside the other because host functions call them: each takes a stack of Go's, too.
+// maxInside is how many functions of a guest may run one inside the other because host functions call them: each also takes one of Go's stacks.
 const maxInside = 8
 
-// enterStack is what wazero takes for a call besides its stack, in bytes, with the stack that it begins with.
+// enterStack is what wazero needs, in bytes, for a call of the guest by a host function, in addition to the call stack that it uses. The stack that
+// it begins with is included.
 const enterStack = 16 << 10
 
-// Enter runs an export for a host function. It has the fuel that the run has left, and no more call stack: what wazero takes for a second
-// stack is counted until it returns. Whatever ends the guest in it ends the run.
+// Enter runs an export for a host function. It uses the run's fuel and call stack. What wazero needs for a second stack is counted until Enter
+// returns. Whatever ends the guest in it ends the run.
 func (c *call) Enter(export, params, results string, stack []uint64) bool {
 	i := c.owner
 	if c.inside == 0 {
 		panic(fmt.Errorf("%s was called after the guest had ended", export))
 	}
-	f := i.guest.ExportedFunction(export) // a new one, with a stack of its own
+	f := i.guest.ExportedFunction(export) // made anew, with a stack of its own
 	if f == nil || !typed(f.Definition().ParamTypes(), params) || !typed(f.Definition().ResultTypes(), results) {
 		return false
 	}
@@ -200,25 +200,25 @@ func (c *call) Enter(export, params, results string, stack []uint64) bool {
 	return true
 }
 
-// typed reports whether types match letters.
+// typed reports whether types are those that the letters stand for.
 func typed(types []api.ValueType, letters string) bool {
 	want, known := valueTypes(letters)
 	return known && slices.Equal(types, wazeroTypes(want))
 }
 
-// extend makes the account hold more bytes for the call, besides its memory. Where there is no room, it ends the call.
+// extend makes the account hold more bytes for the call, in addition to its memory. If there is no room, it ends the call.
 func (c *call) extend(bytes int64) {
 	c.beside += bytes
 	c.owner.grow(int64(len(c.memory.Bytes())))
 }
 
-// A guest has its first turn as soon as Go lets it run. For each further one it needs a seat, of which the engine has one for each processor. The
-// party that has the fewest comes first, and so does the module of which a party's guests have the fewest. So a guest of another party, or of
-// another module of the same one, waits for one turn, however many guests wait before it, and keeps its seat while others have more: one guest gets as
-// much as eight of another party. With two seats for each processor it got half as much. Go would have thousands of
-// guests that compute run one after the other before it comes back to anybody else. Who waits for anything but a seat has none.
+// A guest has its first turn as soon as Go lets it run. For each further turn it needs a seat, of which the engine has one for each processor. The
+// party with the fewest seats comes first and, within a party, the module with the fewest. So a guest of another party, or of another module of the
+// same party, waits for only one turn, however many guests are waiting. It keeps its seat while others have more, so one guest gets as much time as
+// eight guests of another party. With two seats for each processor it got half as much. Without seats, Go would run thousands of computing guests one
+// after another before anybody else. A guest that waits for anything other than a seat has no seat.
 
-// sit waits for a seat, at most until the end of the run. It reports false where it need not wait.
+// sit waits for a seat, at most until the end of the run. It returns false if it need not wait.
 func (c *call) sit() (waited bool) {
 	m := &c.meter
 	if m.party == "" {
@@ -237,7 +237,7 @@ func (c *call) sit() (waited bool) {
 	return waited
 }
 
-// stand gives the seat to another guest, if this one has it.
+// stand gives up the guest's seat, if it has one.
 func (c *call) stand() {
 	if c.meter.seated {
 		c.meter.seated = false
@@ -245,7 +245,7 @@ func (c *call) stand() {
 	}
 }
 
-// pause ends a part of the guest's turn, since it waits for something.
+// pause ends a part of the guest's turn, because it is about to wait.
 func (c *call) pause() {
 	c.stand()
 	if m := &c.meter; !m.turn.IsZero() {
@@ -260,7 +260,7 @@ func (c *call) share(now time.Time) time.Time {
 	if m.turn.IsZero() {
 		m.turn = now
 	}
-	back := m.long && !m.seated // from waiting for something else
+	back := m.long && !m.seated // it has waited for something else
 	if !back && m.ran+now.Sub(m.turn) < c.length() {
 		return now
 	}
@@ -269,15 +269,15 @@ func (c *call) share(now time.Time) time.Time {
 		m.seated = false
 	}
 	if waited := !m.seated && c.sit(); waited || !back {
-		// It yields after a wait for a seat, too. Go runs a goroutine that was just woken before all others, so guests that
-		// hand seats to each other would keep new requests waiting for tens of milliseconds.
+		// It also yields after it has waited for a seat. Go runs a goroutine that was just woken before all others, so guests that hand seats to each other
+		// would keep new requests waiting for tens of milliseconds.
 		runtime.Gosched()
 	}
 	m.long, m.ran, m.turn = true, 0, time.Now()
 	return m.turn
 }
 
-// length returns how long a turn is. The first one is short while others wait for seats: thousands may begin at a time.
+// length returns how long a turn is. The first one is short while others wait for seats, since thousands may begin at the same time.
 func (c *call) length() time.Duration {
 	if !c.meter.long && c.engine.seats.Waiting() > 0 {
 		return turn / 8

@@ -24,7 +24,7 @@ import (
 
 const nestModule = "nest_v1"
 
-// A nest is a set of one function, run, by which the tests' guests call each other. What it does is the test's.
+// A nest is a set of one function, run, by which the tests' guests call each other. Each test decides what run does.
 type nest struct {
 	do func(c *hostcall.Call, tool int32)
 }
@@ -45,8 +45,8 @@ const (
 	nestTraps = 5 // compute, as 4, and trap
 )
 
-// nester returns a module whose tools are listed above. With fresh it has state that can't be reset, so that it is started for each
-// call, which takes some 1,000,000 units of fuel then.
+// nester returns a module whose tools are listed above. With fresh it has state that can't be reset, so it is started for each call, which then takes
+// some 1,000,000 units of fuel.
 func nester(fresh bool) []byte {
 	module := []byte("\x00asm\x01\x00\x00\x00")
 	module = append(module, section(1, []byte("\x04\x60\x00\x00\x60\x01\x7f\x00\x60\x02\x7f\x7f\x00\x60\x01\x7f\x01\x7f"))...)
@@ -90,7 +90,7 @@ func nester(fresh bool) []byte {
 	return append(module, section(11, []byte("\x01\x00\x41\x00\x0b\x011"))...)
 }
 
-// sleb encodes a number as WebAssembly's constants are.
+// sleb encodes a number like a constant of WebAssembly.
 func sleb(n int) (b []byte) {
 	for {
 		low := byte(n & 0x7f)
@@ -128,7 +128,7 @@ func inside(c *hostcall.Call, tool *sandbox.Tool) (err error) {
 	return err
 }
 
-// TestNestedFuel has tools work for others. What they use is used by those who called them, whatever way they take.
+// TestNestedFuel has tools work for others. The fuel that they use counts as their callers' fuel, whatever they do.
 // Proves: A call inside a call gets no further
 func TestNestedFuel(t *testing.T) {
 	t.Parallel()
@@ -142,7 +142,7 @@ func TestNestedFuel(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		tool  *sandbox.Tool
-		times int // that it may be called with a fuel of 20 million
+		times int // how often it may be called with a fuel of 20 million
 	}{
 		{"works", burner, 40}, {"traps", trapper, 40}, {"has another work", relay, 40}, {"starts each time", restarter, 40},
 	} {
@@ -161,7 +161,7 @@ func TestNestedFuel(t *testing.T) {
 			t.Errorf("%s: %d calls with a fuel of 20 million, want 2 to %d", test.name, calls, test.times)
 		}
 	}
-	// Small calls add up as well.
+	// Small calls add up, too.
 	var before, after int64
 	n.do = func(c *hostcall.Call, _ int32) {
 		before = c.Outer().Fuel()
@@ -179,16 +179,16 @@ func TestNestedFuel(t *testing.T) {
 		t.Errorf("100 calls that do next to nothing have used %d units of fuel", used)
 	}
 	if told < used || told > used+1000 {
-		t.Errorf("the caller is told of %d units of fuel, those %d included", told, used)
+		t.Errorf("the caller is told %d units of fuel, including those %d", told, used)
 	}
-	// Without a limit there is nothing to be left.
+	// Without a limit, nothing is used up.
 	n.do = func(c *hostcall.Call, _ int32) { before = c.Outer().Fuel() }
 	if _, err := relay.Call(t.Context(), sandbox.CallSpec{}); err != nil || before != math.MaxInt64 {
 		t.Errorf("a call without a limit has %d units left, %v", before, err)
 	}
 }
 
-// TestNestedDeadline makes calls inside others wait and compute for longer than the outer one may. All end with it.
+// TestNestedDeadline has calls inside others wait and compute for longer than the outer call may. All end with it.
 // Proves: A call inside a call gets no further
 func TestNestedDeadline(t *testing.T) {
 	t.Parallel()
@@ -213,7 +213,7 @@ func TestNestedDeadline(t *testing.T) {
 	if depth != 2 || ends[1].After(ends[0]) {
 		t.Errorf("the inner call ends at %v, the outer at %v", ends[1], ends[0])
 	}
-	// The inner one's own limit ends only the inner one.
+	// The inner call's own limit ends only the inner call.
 	n.do = func(c *hostcall.Call, _ int32) {
 		err = inside(c, p.Tool("short", nestSpins, limits.Limits{Timeout: 20 * time.Millisecond}))
 	}
@@ -221,7 +221,7 @@ func TestNestedDeadline(t *testing.T) {
 		t.Error(err)
 	}
 	wantError(t, err, sandbox.ToolTimeout, "limit of 20ms")
-	// So does the end of the client.
+	// If the client gives up, both end.
 	ctx, cancel := context.WithCancel(t.Context())
 	n.do = func(c *hostcall.Call, _ int32) {
 		cancel()
@@ -232,7 +232,7 @@ func TestNestedDeadline(t *testing.T) {
 	wantError(t, err, sandbox.Cancelled, "")
 }
 
-// TestNestedTally counts what tools use in a client's call, with all calls inside it: for each grant, and anew for each client's call.
+// TestNestedTally counts what tools use in a client's call and all calls inside it, for each grant. Each client's call begins at zero.
 // Proves: A call inside a call gets no further
 func TestNestedTally(t *testing.T) {
 	t.Parallel()
@@ -267,8 +267,8 @@ func TestNestedTally(t *testing.T) {
 	}
 }
 
-// TestNestedCircle makes tools call themselves, and each other, from as many clients as they have places, and more. What can't be
-// had at once is refused: nobody waits for a place that is held by somebody who waits.
+// TestNestedCircle has tools call themselves and each other, from as many clients as they have places, and from more. If a place is not free at once,
+// the call is refused: no call waits for a place whose holder is waiting.
 // Proves: A call inside a call gets no further
 func TestNestedCircle(t *testing.T) {
 	t.Parallel()
@@ -312,7 +312,7 @@ func TestNestedCircle(t *testing.T) {
 	}
 }
 
-// TestNestedQueue has a tool that calls no others busy. A call inside another waits for it, but not for all of its time.
+// TestNestedQueue has a tool that calls no others, and is busy. A call inside another waits for it, but only for a part of its time.
 // Proves: A call inside a call gets no further
 func TestNestedQueue(t *testing.T) {
 	t.Parallel()
@@ -342,7 +342,7 @@ func TestNestedQueue(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	outer(2 * time.Second) // which has the rest of its time for something else
+	outer(2 * time.Second) // it has the rest of its time for something else
 	wantError(t, err, sandbox.Overloaded, "a call inside another can't wait any longer")
 	go call()
 	testkit.Until(t, "the second call waits", func() bool { return leaf.State().Waiting == 1 })
@@ -362,8 +362,8 @@ func TestNestedQueue(t *testing.T) {
 	}
 }
 
-// TestNestedMemory has calls nest until there is no room for one more. The last one is refused at once: it would wait for what the calls
-// hold that wait for it. All others go on.
+// TestNestedMemory nests calls until there is no room for one more. The last one is refused at once: it would wait for memory of calls that wait for
+// it. All others go on.
 // Proves: A call inside a call gets no further
 func TestNestedMemory(t *testing.T) {
 	t.Parallel()
@@ -378,7 +378,7 @@ func TestNestedMemory(t *testing.T) {
 			wantError(t, err, sandbox.Overloaded, "Other calls use all of")
 		}
 	}
-	for range 2 { // what was refused left nothing behind
+	for range 2 { // the refused call has left nothing behind
 		deepest, refused = 0, 0
 		if _, err := tool.Call(t.Context(), sandbox.CallSpec{}); err != nil {
 			t.Fatal(err)
@@ -389,8 +389,8 @@ func TestNestedMemory(t *testing.T) {
 	}
 }
 
-// TestNestedStart makes an inner call need a tool that is being started for another call, which may wait for what the outer call holds. It does not
-// wait for all of its time.
+// TestNestedStart has an inner call need a tool that is being started for another call, and that call may be waiting for what the outer call holds.
+// So the inner call waits only for a part of its time.
 // Proves: A call inside a call gets no further
 func TestNestedStart(t *testing.T) {
 	t.Parallel()
@@ -427,8 +427,8 @@ func TestNestedStart(t *testing.T) {
 	}
 }
 
-// TestNestedStartIsInside has a call inside another be the first of its tool. The start logs no more than the outer call may, and waits for
-// no memory that the outer call may hold.
+// TestNestedStartIsInside has a call inside another be the first of its tool. The start logs no more than the outer call may, and does not wait for
+// memory that the outer call may hold.
 // Proves: A call inside a call gets no further
 func TestNestedStartIsInside(t *testing.T) {
 	t.Parallel()
@@ -475,7 +475,7 @@ func TestNestedStartIsInside(t *testing.T) {
 	}
 }
 
-// An outer is a call inside which others run, and counts the fuel that they use.
+// An outer is a call inside which others run. It counts the fuel that they use.
 type outer struct {
 	hostcall.Outer
 	burnt int64
@@ -486,7 +486,7 @@ func (o *outer) Ends() time.Time { return time.Now().Add(time.Minute) }
 func (o *outer) Fuel() int64     { return math.MaxInt64 }
 func (o *outer) Burn(fuel int64) { o.burnt += fuel }
 
-// TestNestedStartOfEngine makes a module break in its start, after its engine was started for it: the call pays for both.
+// TestNestedStartOfEngine has a module break in its start, after its engine was started for it. The call pays for both.
 // Proves: A call inside a call gets no further
 func TestNestedStartOfEngine(t *testing.T) {
 	t.Parallel()

@@ -21,35 +21,35 @@ type Outcome string
 // The outcomes of a call.
 const (
 	OK            Outcome = "ok"
-	ToolError     Outcome = "tool_error"      // the tool said that it failed
+	ToolError     Outcome = "tool_error"      // the tool reported a failure
 	ToolTrapped   Outcome = "tool_trapped"    // the tool's code broke
 	ToolTimeout   Outcome = "tool_timeout"    // the limit Timeout was reached
 	ToolFuel      Outcome = "tool_fuel"       // the limit Fuel was used up
 	ToolMemory    Outcome = "tool_memory"     // the tool broke after it was refused memory
-	ToolStack     Outcome = "tool_stack"      // the call stack was used up, or the stack in the guest's memory
+	ToolStack     Outcome = "tool_stack"      // the call stack, or the stack in the guest's memory, was used up
 	ToolBadOutput Outcome = "tool_bad_output" // the tool returned, but without a valid result
-	InputTooLarge Outcome = "input_too_large" // the input is larger than the limit Input; nothing was run
+	InputTooLarge Outcome = "input_too_large" // the input is larger than the limit Input; the tool was not run
 	Cancelled     Outcome = "cancelled"       // the caller gave up, or the engine is closing
 	Overloaded    Outcome = "overloaded"      // the tool's queue is full, or the process has no room
 	Internal      Outcome = "internal"        // not the tool's fault
 )
 
-// An Error is why a call gave no result.
+// An Error is the reason why a call gave no result.
 type Error struct {
-	// Outcome is any but OK.
+	// Outcome is any outcome but OK.
 	Outcome Outcome
-	// Message is a sentence for the client. It says nothing of the host.
+	// Message is a sentence for the client. It reveals nothing about the host.
 	Message string
-	// Status, Code and Data are the guest's own, of a ToolError. Status is an HTTP status from 400 to 599, or 0 where the guest
-	// named none. Code and Data may be empty.
+	// Status, Code and Data are the guest's own, if Outcome is ToolError. Status is an HTTP status from 400 to 599, or 0 if the guest gave none. Code
+	// and Data may be empty.
 	Status int
 	Code   string
 	Data   json.RawMessage
-	// Err is the cause, for the log, with the guest's stack trace where there is one; nil where Message says everything.
+	// Err is the cause, for the log, with the guest's stack trace if there is one. It is nil if Message says everything.
 	Err error
 }
 
-// Error returns the message, and the cause where there is one.
+// Error returns the message, and the cause if there is one.
 func (e *Error) Error() string {
 	if e.Err == nil {
 		return e.Message
@@ -68,17 +68,16 @@ type fault struct {
 
 func (f *fault) Error() string { return f.message }
 
-// Parts of the first lines of wazero's traps. The type of a trap is internal to wazero, so its text has to tell; TestTraps holds
-// that.
+// Parts of the first lines of wazero's traps. The type of a trap is internal to wazero, so its text must be examined; TestTraps checks it.
 const (
 	trapPrefix = "wasm error: "
 	trapStack  = "stack overflow"
 )
 
-// classify is the only place where the end of a guest becomes an outcome. err is what wazero returned, and not nil.
+// classify turns the end of a guest into an outcome; nothing else does. err is the error that wazero returned, not nil.
 func (i *instance) classify(err error) *Error {
 	var (
-		refused   *Error // room in the account
+		refused   *Error // there is no room in the account
 		told      *fault
 		misused   *hostcall.Trap
 		ended     *hostcall.Exit
@@ -93,7 +92,7 @@ func (i *instance) classify(err error) *Error {
 	switch {
 	case errors.As(err, &refused):
 		return refused
-	case broke && i.overflown(): // whatever broke the guest in the end
+	case broke && i.overflown(): // whatever finally broke the guest
 		return &Error{Outcome: ToolStack, Message: "The tool used up the stack in its memory: it calls itself too deeply, or keeps too much in local variables. Build it with a larger stack.",
 			Err: clip(err)}
 	case told != nil:
@@ -123,17 +122,17 @@ func (i *instance) classify(err error) *Error {
 	return internal(err)
 }
 
-// wantedMemory is the error of a guest that broke after it was refused memory.
+// wantedMemory returns the error of a guest that broke after it was refused memory.
 func (i *instance) wantedMemory(err error) *Error {
 	return &Error{Outcome: ToolMemory, Message: fmt.Sprintf("The tool needed more memory than its limit of %s.", text.Size(min(i.call.limits.Memory, i.most))), Err: err}
 }
 
-// overflown reports whether the guest has used up the stack in its memory, where it is known to have one.
+// overflown reports whether the guest has used up the stack in its memory, if it is known to have one.
 func (i *instance) overflown() bool {
 	return i.linear != nil && i.linear.Overflown(uint32(i.globals[i.linear.Pointer].Get()), i.guest.Memory().Size())
 }
 
-// asError makes an *Error of any error of a call.
+// asError turns any error of a call into an *Error.
 func asError(err error) error {
 	if err == nil {
 		return nil
@@ -145,7 +144,7 @@ func asError(err error) error {
 	return internal(err)
 }
 
-// uncompiled is the error of a call, or of Compile, whose code can't be had because of err.
+// uncompiled returns the error of a call, or of Compile, whose code can't be made because of err.
 func uncompiled(err error) *Error {
 	switch {
 	case errors.Is(err, foundry.ErrClosed):
@@ -160,7 +159,7 @@ func closing(err error) *Error {
 	return &Error{Outcome: Cancelled, Message: "The service is shutting down.", Err: err}
 }
 
-// overloaded is the error of a call that finds no room. err is what the system said, if it said anything.
+// overloaded returns the error of a call for which there is no room. err is the system's error, or nil.
 func overloaded(err error) *Error {
 	return &Error{Outcome: Overloaded, Message: "Other calls use all of the service's memory for calls. Try again later.", Err: err}
 }
@@ -170,7 +169,7 @@ func scarce(err error) bool {
 	return errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// failed is overloaded where the system refused memory or a descriptor, and internal otherwise.
+// failed returns overloaded if the system refused memory or a descriptor, and internal otherwise.
 func failed(err error) *Error {
 	if scarce(err) {
 		return overloaded(err)
@@ -182,7 +181,7 @@ func internal(err error) *Error {
 	return &Error{Outcome: Internal, Message: "The tool could not be run.", Err: clip(err)}
 }
 
-// notBegun is the error of a call whose time ended, or whose caller gave up, while it waited for what.
+// notBegun returns the error of a call that ended while it waited for what, because of its deadline or its caller.
 func notBegun(ctx context.Context, what string, timeout time.Duration) *Error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errTimeout):
@@ -193,7 +192,7 @@ func notBegun(ctx context.Context, what string, timeout time.Duration) *Error {
 	return &Error{Outcome: Cancelled, Message: fmt.Sprintf("The caller gave up while the call waited for %s.", what), Err: context.Cause(ctx)}
 }
 
-// A clipped error has a bounded text: the guest chooses the function names in a stack trace.
+// A clipped is an error whose text is bounded: the guest chooses the function names in a stack trace.
 type clipped struct{ error }
 
 const maxTrace = 16 << 10 // bytes
@@ -205,7 +204,7 @@ func (c clipped) Error() string {
 	return text.Clip(withoutNameless(trace), maxTrace)
 }
 
-// withoutNameless returns a trace without the functions that have no names, which say nothing, or as it is where all have some.
+// withoutNameless returns a trace without the functions that have no names, which say nothing. If all have names, it returns the trace unchanged.
 func withoutNameless(trace string) string {
 	var kept []string
 	left := 0

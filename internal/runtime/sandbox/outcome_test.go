@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// TestOutcomes provokes every way in which a guest can end.
+// TestOutcomes makes guests end in every possible way.
 // Proves: A tool stops
 // Proves: Limits hold, one by one and in sum
 func TestOutcomes(t *testing.T) {
@@ -29,7 +29,7 @@ func TestOutcomes(t *testing.T) {
 		index   int32
 		limits  limits.Limits
 		outcome sandbox.Outcome
-		message string // or the output where the outcome is OK
+		message string // or the output, if the outcome is OK
 	}{
 		{"spin", "hostile/spin", 0, soon, sandbox.ToolTimeout, "ran longer than its limit of 200ms"},
 		{"spin calling the host", "hostile/spin", 1, soon, sandbox.ToolTimeout, ""},
@@ -134,7 +134,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestTraps holds the texts by which wazero's traps are told apart.
+// TestTraps checks the texts by which wazero's traps are told apart.
 func TestTraps(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{})
@@ -158,7 +158,7 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// TestWildPointers passes places outside the guest's memory to every host function that takes one.
+// TestWildPointers passes addresses outside the guest's memory to every host function that takes one.
 // Proves: A tool touches no memory but its own
 func TestWildPointers(t *testing.T) {
 	t.Parallel()
@@ -171,7 +171,7 @@ func TestWildPointers(t *testing.T) {
 		"poll_oneoff", "poll_oneoff", "poll_oneoff", "poll_oneoff", "random_get", "random_get",
 	} {
 		if function == "" {
-			continue // a reactor's stdin is empty: the buffer is never looked at
+			continue // a reactor's stdin is empty, so the buffer is never used
 		}
 		t.Run(fmt.Sprint(i, " ", function), func(t *testing.T) {
 			t.Parallel()
@@ -189,7 +189,7 @@ func TestFailure(t *testing.T) {
 	tests := []struct {
 		name, json string
 		want       sandbox.Error
-		bad        string // what the sentence says where the JSON is refused
+		bad        string // what the sentence says if the JSON is refused
 	}{
 		{name: "message", json: `{"message": "no"}`, want: sandbox.Error{Message: "no"}},
 		{name: "all", json: `{"message":"no","code":"c","status":409,"data":{"a":[1]}}`, want: sandbox.Error{Message: "no", Code: "c", Status: 409, Data: json.RawMessage(`{"a":[1]}`)}},
@@ -283,7 +283,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestListener compares what a listener hears with what is logged.
+// TestListener compares what a listener receives with what is logged.
 func TestListener(t *testing.T) {
 	t.Parallel()
 	var r testkit.Log
@@ -310,7 +310,7 @@ func TestListener(t *testing.T) {
 	}
 }
 
-// TestLogIsBoundedEscaped makes a guest log bytes that are escaped, which makes them six times as long.
+// TestLogIsBoundedEscaped has a guest log bytes that must be escaped, which makes them six times as long.
 // Proves: Answers and logs show what is meant to be seen
 func TestLogIsBoundedEscaped(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,7 @@ type Program struct {
 // Digest returns the SHA-256 of the module as it was loaded, in lower-case hexadecimal.
 func (p *Program) Digest() string { return p.digest }
 
-// Command reports whether the program is a plain WASI program, which holds one tool, number 0.
+// Command reports whether the program is a plain WASI program, which has one tool, number 0.
 func (p *Program) Command() bool { return p.module.shape.convention.Command }
 
 // Describes reports whether the program has an export toolsrv_describe.
@@ -32,9 +32,9 @@ func (p *Program) Describes() bool { return p.module.shape.describe }
 // Memory returns the size in bytes of the memory that the program declares. A tool with a lower limit can't run.
 func (p *Program) Memory() int64 { return p.module.shape.memory }
 
-// Compile compiles the program, which the first call would do otherwise. Where there is a cache, the code is then in the cache, and
-// the first call loads it. Programs that a call waits for are compiled first, then cheap ones. When ctx is done, or the engine
-// closes, only the waiting ends. An error of the module is final. The error is an *Error.
+// Compile compiles the program; otherwise the first call would do so. If there is a cache, the code is then in the cache, and the first call loads
+// it. Programs that a call waits for are compiled first, then cheap ones. If ctx is done or the engine closes, Compile returns, but the work goes on.
+// An error of the module is final. The error is an *Error.
 func (p *Program) Compile(ctx context.Context) error {
 	if !p.module.enter() {
 		return closing(ErrClosed)
@@ -50,9 +50,9 @@ func (p *Program) Compile(ctx context.Context) error {
 	return uncompiled(err)
 }
 
-// Keep counts bytes of memory that the program's owner keeps because of it, such as what it says of its tools, until Close. It reports false,
-// and counts nothing, where all programs together would have more than a quarter of Config.Memory. An eighth of that is only for a
-// program that takes the place of another one. Keep must not be called after Close, or beside it.
+// Keep counts bytes of memory that the program's owner uses for it until Close, such as descriptions of its tools. It returns false, and counts
+// nothing, if all programs together would have more than a quarter of Config.Memory. An eighth of that is reserved for programs that take the place
+// of others. Keep must not be called after Close, or at the same time.
 func (p *Program) Keep(bytes int64, replaces bool) bool {
 	e := p.module.engine
 	if !e.account.Take(account.Manifests, bytes, replaces) {
@@ -63,8 +63,8 @@ func (p *Program) Keep(bytes int64, replaces bool) bool {
 	return true
 }
 
-// Close gives up the hold. Running calls finish; the code is freed after the last hold and the last call. A later call of a Tool
-// of the program works, too: it brings the code back for as long as it runs. Close can be called twice.
+// Close gives up the hold. Running calls finish; the code is freed after the last hold and the last call. A Tool of the program can still be called
+// later: the code is then made again for as long as the call runs. Close can be called twice.
 func (p *Program) Close() error {
 	if p.closed.CompareAndSwap(false, true) {
 		p.module.engine.keep(-p.kept.Swap(0))
@@ -76,34 +76,34 @@ func (p *Program) Close() error {
 // A sum identifies the code of a module.
 type sum [sha256.Size]byte
 
-// A module is a checked module with its snapshot and its idle instances, shared by all holds on it and by all running calls.
+// A module is a checked module with its snapshot and its idle instances. All holds on it and all running calls share it.
 type module struct {
 	engine   *Engine
 	code     *code
 	sum      sum
-	plain    sum    // what it is without settings
+	plain    sum    // the sum without settings
 	digest   string // of the file that it was first loaded from
 	shape    shape
-	bundle   *bundle      // what it has besides its engine; if nil, it has no engine
-	settings []byte       // JSON for its guests; if nil, none
+	bundle   *bundle      // what it has in addition to its interpreter; nil: there is no interpreter
+	settings []byte       // JSON for its guests; nil: none
 	largest  atomic.Int64 // largest memory limit of its tools, in bytes
 	paces    instrument.Paces
 	key      account.Key // of its calls
 
 	mu       sync.Mutex
-	attached bool                   // the engine knows of it, and is not closed
+	attached bool                   // it is registered with the engine, and is not closed
 	users    int                    // holds and calls; without any, the module is freed
-	calls    int                    // that run or wait, and compilations that somebody waits for
-	drained  chan struct{}          // closed when the last of calls ends, for Engine.Close; if nil, it does not wait
+	calls    int                    // calls that run or wait, and compilations that somebody waits for
+	drained  chan struct{}          // closed when the last of calls ends; nil: Engine.Close is not waiting
 	called   time.Time              // start of the last call
-	heat     uint32                 // calls since its code was loaded, those long ago counting less
+	heat     uint32                 // calls since its code was loaded; older calls count less
 	snapshot *snapshot              // nil: none yet
-	starting chan struct{}          // closed when the start under way is over; if nil, none is
-	idle     []*instance            // in the order of use
+	starting chan struct{}          // closed when the current start is over; nil: none is under way
+	idle     []*instance            // in the order in which they were used
 	made     map[*instance]struct{} // those that are not closed: idle ones, and those of calls
 }
 
-// enlist makes the module one of its code's, which holds the sources. Engine.mu is held.
+// enlist adds the module to its code's modules, with holds on its sources. Engine.mu is held.
 func (m *module) enlist() {
 	if _, ok := m.code.modules[m]; ok {
 		return
@@ -115,7 +115,7 @@ func (m *module) enlist() {
 	}
 }
 
-// delist is the reverse of enlist.
+// delist undoes enlist.
 func (m *module) delist() {
 	if _, ok := m.code.modules[m]; !ok {
 		return
@@ -127,24 +127,24 @@ func (m *module) delist() {
 	}
 }
 
-// released is what a module, or its code, has let go of. It is freed without a lock.
+// released is what was removed from a module or its code. It is freed without a lock.
 type released struct {
 	instances []*instance
 	snapshot  *snapshot
-	code      func() // frees it; if nil, there is none
+	code      func() // frees the code; nil: there is none
 }
 
-// strip takes from the module all that can be made again. m.mu is held, and no call runs.
+// strip removes from the module what can be made again. m.mu is held, and no call runs.
 func (m *module) strip() released {
 	r := released{instances: m.idle, snapshot: m.snapshot}
 	m.idle, m.snapshot, m.heat = nil, nil, 0
 	return r
 }
 
-// unused reports whether there is a snapshot that no instance is left of. m.mu is held.
+// unused reports whether there is a snapshot, but no instance of it. m.mu is held.
 func (m *module) unused() bool { return m.snapshot != nil && m.snapshot.holds.Load() == 0 }
 
-// free frees what was let go of. Code comes last, when no instance of it is left.
+// free frees what was removed. Code comes last, once no instance of it is left.
 func (r released) free(e *Engine) {
 	for _, i := range r.instances {
 		i.call.module.discard(i)
@@ -155,8 +155,8 @@ func (r released) free(e *Engine) {
 	}
 }
 
-// detach refuses new calls of the module, because the engine closes. It returns what is closed when the calls under way have ended,
-// nil if there are none.
+// detach refuses new calls of the module, because the engine closes. It returns a channel that is closed once running calls have ended, or nil if
+// there are none.
 func (m *module) detach() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -195,22 +195,22 @@ func (m *module) allow(limit int64) {
 	}
 }
 
-// A ProgramState is what an engine holds of one program.
+// A ProgramState is what an engine holds for one program.
 type ProgramState struct {
 	Code CodeState
-	// CodeMemory is what the code takes in memory, in bytes. Modules of one engine share it.
+	// CodeMemory is the size of the code in memory, in bytes. Modules of one interpreter share it.
 	CodeMemory int64
 	// Snapshot reports whether the program has been initialised.
 	Snapshot bool
-	// Idle is how many instances wait for a call.
+	// Idle is how many instances are idle.
 	Idle int
 	// Calls is how many calls run or wait.
 	Calls int
-	// Called is when the last call began, or the program was loaded.
+	// Called is when the last call began, or when the program was loaded.
 	Called time.Time
 }
 
-// State tells what the engine holds of the program, and of those that differ from it only in custom sections.
+// State returns what the engine holds for the program, and for those that differ from it only in custom sections.
 func (p *Program) State() ProgramState { return p.module.state() }
 
 func (m *module) state() ProgramState {

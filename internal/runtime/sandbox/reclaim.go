@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 )
 
-// tidy is the janitor: until the engine stops, it closes what has been idle for long.
+// tidy is the janitor: until the engine stops, it closes what has been idle for a long time.
 func (e *Engine) tidy() {
 	defer close(e.janitor)
 	tick := time.NewTicker(max(e.idleTime/4, time.Millisecond))
@@ -27,8 +27,8 @@ func (e *Engine) tidy() {
 	}
 }
 
-// sweep closes the instances that were last used before idle. It drops the code that was last used before unused, with all that
-// is made of it. What a module of an engine has besides the code is dropped if only other modules of the engine are used.
+// sweep closes the instances that were last used before idle. It drops the code that was last used before unused, with all that was made of it. For a
+// module of an interpreter, it drops only the module's own part if other modules of the interpreter are in use.
 func (e *Engine) sweep(idle, unused time.Time) {
 	disused := func(m *module) bool { return m.called.Before(unused) }
 	all := map[*code]struct{}{}
@@ -55,9 +55,9 @@ func (e *Engine) sweep(idle, unused time.Time) {
 	}
 }
 
-// reclaim frees what is idle, the least recently used first, until there is room for n of a kind, and for a sixteenth of all so
-// that the next call finds some, too. It stops when done is closed. Instances go before snapshots, which take longer to make again.
-// Only one goroutine at a time does this.
+// reclaim frees idle resources, the least recently used first, until there is room for n of a kind. It also frees a sixteenth of the limit for
+// the next call. It stops when done is closed. Instances are freed before snapshots, which take longer to make again. Only one goroutine at a
+// time does this.
 func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
 	select {
 	case <-done:
@@ -75,7 +75,7 @@ func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
 			return e.account.Held(k) <= most
 		}
 	}
-	if enough() { // because another goroutine has let go of something
+	if enough() { // another goroutine has freed something
 		return
 	}
 	type candidate struct {
@@ -118,7 +118,7 @@ func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
 		return
 	}
 	codes := slices.SortedFunc(maps.Keys(called), func(a, b *code) int { return called[a].Compare(called[b]) })
-	if k == account.Mappings { // which code takes, but snapshots don't; the memory of code is of another kind
+	if k == account.Mappings { // code takes mappings, but snapshots don't; the memory of code is another kind
 		for _, c := range codes {
 			if enough() {
 				return
@@ -143,7 +143,7 @@ func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
 		m := c.module
 		m.mu.Lock()
 		var r released
-		// Calls that wait for room have no use for it before they get some. The code stays: nothing takes longer to make again.
+		// Calls that wait for room don't need this before they get some. The code stays, since it takes longest to make again.
 		if m.unused() && !m.called.After(c.since) {
 			r, m.snapshot = released{snapshot: m.snapshot}, nil
 		}
@@ -158,15 +158,15 @@ func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
 	}
 }
 
-// attached returns the modules that the engine knows of.
+// attached returns the modules that are registered with the engine.
 func (e *Engine) attached() []*module {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Collect(maps.Keys(e.live))
 }
 
-// whileUnused calls f while no call of any module of the code can begin, if none runs and unused reports true of each module. It locks
-// them all, and nobody else locks two modules.
+// whileUnused calls f while no call of any module of the code can begin. It does so only if no call runs, and unused returns true for each module. It
+// locks all these modules; nothing else locks two modules at a time.
 func (e *Engine) whileUnused(c *code, unused func(m *module) bool, f func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -181,8 +181,8 @@ func (e *Engine) whileUnused(c *code, unused func(m *module) bool, f func()) {
 	}
 }
 
-// dropCode drops the code and all that is made of it, if the cache has it, no call uses it, and unused reports true of each module. Then it
-// counts that.
+// dropCode drops the code and all that was made of it, and then increments a counter. It does so only if the cache has the code, no call uses it, and
+// unused returns true for each module.
 func (e *Engine) dropCode(c *code, count *atomic.Uint64, unused func(m *module) bool) {
 	var ofCode released
 	var ofModules []released
@@ -202,7 +202,7 @@ func (e *Engine) dropCode(c *code, count *atomic.Uint64, unused func(m *module) 
 	ofCode.free(e)
 }
 
-// dropBase drops what modules begin with, if no call uses it. Snapshots that share its pages keep them.
+// dropBase drops the snapshot that modules begin with, if no call uses it. Snapshots that share its pages keep them.
 func (e *Engine) dropBase(c *code) {
 	var base *snapshot
 	e.whileUnused(c, func(*module) bool { return true }, func() {
@@ -216,9 +216,9 @@ func (e *Engine) dropBase(c *code) {
 // cooling is the time after which a call counts half.
 const cooling = time.Minute
 
-// shed drops code if there is more than there is room for, until a sixteenth of the room is free. Code that was called least goes
-// first, in random order among equals. If the time of the last call decided, and many modules were
-// called in turn, each would drop the one that is called next.
+// shed drops code if there is more than there is room for, until a sixteenth of the room is free. The code with the fewest calls goes first,
+// in random order among equals. If the time of the last call decided and many modules were called in turn, each call would drop the code that
+// is needed next.
 func (e *Engine) shed() {
 	room := e.account.Most(account.Code, true)
 	if e.account.Held(account.Code) <= room || !e.shedding.TryLock() {

@@ -28,7 +28,7 @@ const (
 	progressReturns
 )
 
-// reports keep what a call reports, and when.
+// reports records what a call reports, and when.
 type reports struct {
 	told []string
 	when []time.Time
@@ -46,7 +46,7 @@ func (r *reports) Progress(done, total float64, message string) {
 
 func (r *reports) String() string { return strings.Join(r.told, "; ") }
 
-// TestProgress makes a guest report in every way.
+// TestProgress has a guest report in every way.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/hostile/progress"))
@@ -88,7 +88,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestProgressOfCommand makes a plain WASI program report.
+// TestProgressOfCommand has a plain WASI program report.
 func TestProgressOfCommand(t *testing.T) {
 	t.Parallel()
 	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/good/command_progress"))
@@ -99,8 +99,8 @@ func TestProgressOfCommand(t *testing.T) {
 	}
 }
 
-// TestProgressBeforePause makes a guest report more often than it may and then pause: the newest report is told before it
-// sleeps, and soon where it computes.
+// TestProgressBeforePause has a guest report more often than it may, and then pause. The newest report is passed on before the guest sleeps, or soon
+// if it computes.
 func TestProgressBeforePause(t *testing.T) {
 	t.Parallel()
 	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/hostile/progress"))
@@ -123,8 +123,8 @@ func TestProgressBeforePause(t *testing.T) {
 	}
 }
 
-// TestProgressIsBounded makes a guest report for ever: few reports are told, its limits hold, and each report says more than the
-// one before. Neither is it in the way of the calls that follow.
+// TestProgressIsBounded has a guest report for ever. Few reports are passed on, the guest's limits hold, and each report says more than the one
+// before. Later calls are not affected.
 func TestProgressIsBounded(t *testing.T) {
 	t.Parallel()
 	var r testkit.Log
@@ -163,8 +163,8 @@ func TestProgressIsBounded(t *testing.T) {
 	}
 }
 
-// TestListenerPanics makes a listener panic while the guest reports, while the host looks at the guest, and while the guest
-// ends. Only the call may fail.
+// TestListenerPanics has a listener panic while the guest reports, while the host checks the guest, and while the guest ends. Only
+// that call may fail.
 func TestListenerPanics(t *testing.T) {
 	t.Parallel()
 	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/hostile/progress"))

@@ -18,8 +18,8 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// TestStateLeaks counts calls in every kind of state, with calls in between that leave their mark and break: each call
-// counts 1, or state has come through.
+// TestStateLeaks makes calls that count in every kind of state, and in between calls that change state and break. Each call must count 1: otherwise
+// state has come through.
 // Proves: Nothing is left of a call
 func TestStateLeaks(t *testing.T) {
 	t.Parallel()
@@ -51,8 +51,8 @@ func TestStateLeaks(t *testing.T) {
 	}
 }
 
-// TestAdapted has guests that take more memory when they are started: all that they get, or some that they can do without. What
-// one tool's limit has made of it is not what another tool's calls begin with, whichever was called first.
+// TestAdapted has guests that take more memory when they start: all that they get, or some that they can do without. The state that depends on one
+// tool's limit must not be the state in which another tool's calls begin, whichever was called first.
 // Proves: Nothing is left of a call
 func TestAdapted(t *testing.T) {
 	t.Parallel()
@@ -77,7 +77,7 @@ func TestAdapted(t *testing.T) {
 	}
 }
 
-// TestFuelOfStart has a module that takes more to start than a call may use.
+// TestFuelOfStart has a module whose start takes more fuel than a call may use.
 func TestFuelOfStart(t *testing.T) {
 	t.Parallel()
 	for _, pages := range []int64{8, 3} { // started once, and for each call
@@ -91,7 +91,7 @@ func TestFuelOfStart(t *testing.T) {
 	}
 }
 
-// TestLimitsOfTools has two tools of one program with limits of their own, which call in turns.
+// TestLimitsOfTools has two tools of one program, with limits of their own, that are called in turns.
 // Proves: Limits hold, one by one and in sum
 func TestLimitsOfTools(t *testing.T) {
 	t.Parallel()
@@ -137,7 +137,7 @@ func TestResetHammer(t *testing.T) {
 	wait.Wait()
 }
 
-// A plain is a module in wazero as it comes, a new instance for every call: what ours is compared with.
+// A plain is a module in unmodified wazero, with a new instance for every call. Our results are compared with it.
 type plain struct {
 	runtime wazero.Runtime
 	code    wazero.CompiledModule
@@ -192,7 +192,7 @@ func (p *plain) call(index int32, input []byte) (string, bool) {
 	return string(p.output), true
 }
 
-// FuzzCalls makes calls in any order, with any input: each gives what a new instance in plain wazero gives.
+// FuzzCalls makes calls in any order, with any input. Each must return what a new instance in plain wazero returns.
 // Proves: Nothing is left of a call
 func FuzzCalls(f *testing.F) {
 	type guest struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/internal/convention"
 )
 
-// result is what a guest that ended in a way of its convention has to say.
+// result returns the result of a guest that ended in a way of its convention.
 func (c *call) result(end convention.Result) ([]byte, error) {
 	switch end.End {
 	case convention.Done:
@@ -44,10 +44,10 @@ func (c *call) checkedOutput() ([]byte, error) {
 	return output, nil
 }
 
-// maxDepth is how deeply a guest's JSON may be nested. Clients decode it, and many do so recursively.
+// maxDepth is how deeply a guest's JSON may be nested. Clients decode it, many of them recursively.
 const maxDepth = 1000
 
-// checkJSON reports why clients can't be given text as JSON, or nil. The error continues a sentence that begins with the text's name.
+// checkJSON returns nil if text is valid JSON for clients. Otherwise the error continues a sentence that begins with the text's name.
 func checkJSON(text []byte) error {
 	err := jsontree.Check(text, maxDepth)
 	if err == nil {
@@ -67,7 +67,7 @@ func checkJSON(text []byte) error {
 	return fmt.Errorf("is not valid JSON: %w", err)
 }
 
-// badOutput is the error of a guest that ended well, but without a valid result.
+// badOutput returns the error of a guest that ended well, but without a valid result.
 func badOutput(format string, args ...any) *Error {
 	return &Error{Outcome: ToolBadOutput, Message: fmt.Sprintf(format, args...)}
 }
@@ -75,8 +75,8 @@ func badOutput(format string, args ...any) *Error {
 // maxToolCode is the longest code in a guest's failure, in bytes.
 const maxToolCode = 128
 
-// parseFailure reads the JSON of fail. It is strict, because a misspelt member would silently change what clients see. The error
-// continues a sentence that begins with the text's name.
+// parseFailure reads the JSON passed to fail. It is strict, because a misspelt member would silently change what clients see. The error continues a
+// sentence that begins with the text's name.
 func parseFailure(text []byte) (*Error, error) {
 	if err := checkJSON(text); err != nil {
 		return nil, err

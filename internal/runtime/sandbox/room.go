@@ -11,18 +11,18 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// How runs wait for room in the account, so that they never wait for each other in a circle:
+// These rules say how runs wait for room in the account, so that they never wait for each other in a circle:
 //
-//   - A run takes room for an instance before it has one, all that it expects to need, and holds nothing while it waits for that.
-//   - A start that needs more than was expected does not wait: what it has made is thrown away, and it begins again with more.
-//   - Only a call whose guest runs keeps what it has while it waits for more. It comes before those that have not begun, and waits for
-//     a part of its time: if all that hold some wait, the first to give up makes room for the others. Its tool's next calls take as
-//     much as it wanted before they begin.
+//   - A run takes the room for an instance before it makes one, as much as it expects to need. While it waits for that room, it holds nothing.
+//   - A start that needs more than expected does not wait. What it has made is thrown away, and it begins again with more room.
+//   - Only a call whose guest is running keeps what it has while it waits for more. It comes before runs that have not begun, and waits for
+//     only a part of its time: if all calls that hold room wait, the first one to give up makes room for the others. Before the tool's next
+//     calls begin, they take as much as this one wanted.
 
 // A peak is how many bytes of memory recent runs needed. It is safe for concurrent use.
 type peak struct{ bytes atomic.Int64 }
 
-// note notes what a run needed. One that needed much is forgotten in the course of some ten others.
+// note records what a run needed. A run that needed much is forgotten after some ten others.
 func (p *peak) note(size int64) {
 	if before := p.bytes.Load(); size < before {
 		size += (before - size) * 3 / 4
@@ -30,12 +30,12 @@ func (p *peak) note(size int64) {
 	p.bytes.Store(size)
 }
 
-// expect returns how many bytes the next run will probably need, where it has size to begin with and may have limit.
+// expect returns how many bytes the next run will probably need: at least size, which it begins with. limit bounds the estimate.
 func (p *peak) expect(size, limit int64) int64 { return max(size, min(p.bytes.Load(), limit)) }
 
-// claim makes the account hold at least that many bytes of memory for the run, for an instance that is to be made. Where there is no room,
-// the run gives back what it has, and waits for the whole until ctx is done: for a moment until others end, and then until idle memory is
-// freed, too. The error is an *Error.
+// claim makes the account hold at least that many bytes of memory for the run, for an instance that is to be made. If there is no room, the run gives
+// back what it has, and waits for the whole amount until ctx is done. At first it only waits for other calls to end; after a moment it also frees
+// idle memory. The error is an *Error.
 func (r *run) claim(ctx context.Context, e *Engine, bytes int64) error {
 	more := bytes - r.room
 	switch {
@@ -51,12 +51,12 @@ func (r *run) claim(ctx context.Context, e *Engine, bytes int64) error {
 	if err := r.wait(ctx, e, r.claimOf(account.Memory, bytes)); err != nil {
 		return err
 	}
-	r.room, r.ahead = bytes, true // if it turns out to need more, it has had its turn already
+	r.room, r.ahead = bytes, true // if it turns out to need more, it has already had its turn
 	return nil
 }
 
-// claimSpace makes the account hold mappings, and bytes of address space, for a run that has claimed that many bytes of memory, and has them
-// still afterwards. Where there is no room, it waits until ctx is done. All runs wait for the kinds in this order. The error is an *Error.
+// claimSpace makes the account hold mappings, and bytes of address space, for a run that has claimed bytes of memory and still has them afterwards.
+// If there is no room, it waits until ctx is done. All runs wait for the kinds in this order. The error is an *Error.
 func (r *run) claimSpace(ctx context.Context, e *Engine, bytes, mappings, addresses int64) (err error) {
 	if most := e.account.Most(account.Addresses, true); addresses > most {
 		return &Error{Outcome: ToolMemory, Message: "The tool may take more memory than the service has room for.",
@@ -83,8 +83,8 @@ func (r *run) claimSpace(ctx context.Context, e *Engine, bytes, mappings, addres
 	return nil
 }
 
-// seizeSoon takes more memory for a run that has an idle instance. For a moment it rather waits for calls to end than for others to lose
-// theirs: where many short calls take turns in little memory, each would start its tool again.
+// seizeSoon takes more memory for a run that has an idle instance. For a moment it waits for other calls to end before it frees idle instances of
+// others: if many short calls take turns in little memory, each would otherwise have to start its tool again.
 func (r *run) seizeSoon(e *Engine, more int64) bool {
 	if r.takes(e, account.Memory, more) {
 		return true
@@ -109,7 +109,7 @@ func (r *run) yield(e *Engine) {
 	}
 }
 
-// retire has the run hold nothing, before it waits: no room, and not the key, which another run of the module may need to get its turn.
+// retire makes the run hold nothing before it waits: no room, and not the key, which another run of the module may need.
 func (r *run) retire(e *Engine) {
 	r.yield(e)
 	r.returnKey()
@@ -123,7 +123,7 @@ func (r *run) returnKey() {
 	}
 }
 
-// claimOf returns a claim of the run.
+// claimOf returns a claim for the run.
 func (r *run) claimOf(k account.Kind, n int64) *account.Claim {
 	return &account.Claim{Kind: k, N: n, First: r.first, Key: r.key, Ahead: r.ahead}
 }
@@ -136,7 +136,7 @@ func (r *run) takes(e *Engine, k account.Kind, n int64) bool {
 	return taken
 }
 
-// seize takes n of a kind from the account if there is room, or if what is idle can make some.
+// seize takes n of a kind from the account if there is room, or if freeing idle resources makes some.
 func (r *run) seize(e *Engine, k account.Kind, n int64) bool {
 	if r.takes(e, k, n) {
 		return true
@@ -148,7 +148,7 @@ func (r *run) seize(e *Engine, k account.Kind, n int64) bool {
 	return r.takes(e, k, n)
 }
 
-// take is seize for what a run claims. Where there is no room, it waits.
+// take is seize for a claim, but waits if there is no room.
 func (r *run) take(ctx context.Context, e *Engine, c *account.Claim) error {
 	if r.seize(e, c.Kind, c.N) {
 		return nil
@@ -156,8 +156,8 @@ func (r *run) take(ctx context.Context, e *Engine, c *account.Claim) error {
 	return r.wait(ctx, e, c)
 }
 
-// wait waits until the run has what it claims, or ctx is done. Now and then it frees what has become idle. A run inside another call does
-// not wait: its outer calls hold some, and all who hold some may be such calls. The error is an *Error.
+// wait waits until the run has what it claims, or ctx is done. From time to time it frees resources that have become idle. A run inside another call
+// does not wait: its outer calls hold resources, and all others that hold some may be such calls, too. The error is an *Error.
 func (r *run) wait(ctx context.Context, e *Engine, c *account.Claim) error {
 	if r.Outer != nil || c.N > e.account.Most(c.Kind, c.First || c.Key != nil) {
 		return overloaded(nil)
@@ -174,11 +174,11 @@ func (r *run) wait(ctx context.Context, e *Engine, c *account.Claim) error {
 	}
 }
 
-// ErrTooMuch is the error of Room where all tools together may not take as much.
+// ErrTooMuch is returned by Room if all tools together may not use that much.
 var ErrTooMuch = errors.New("more memory than all tools together may take")
 
-// Room takes bytes of the memory that all tools together may take, for the host's own work on their behalf. It waits until ctx is done, and its
-// error is ErrTooMuch or the cause of ctx. give gives them back.
+// Room takes bytes of the memory that all tools together may use, for the host's own work on their behalf. It waits until ctx is done. Its error is
+// ErrTooMuch or the cause of ctx. give gives the bytes back.
 func (e *Engine) Room(ctx context.Context, bytes int64) (give func(), err error) {
 	if bytes > e.account.Most(account.Memory, true) {
 		return nil, ErrTooMuch
@@ -192,15 +192,15 @@ func (e *Engine) Room(ctx context.Context, bytes int64) (give func(), err error)
 	return func() { e.account.Give(account.Memory, bytes) }, nil
 }
 
-// neverRoom is the error of a call that needs more memory than all tools together may take.
+// neverRoom returns the error of a call that needs more memory than all tools together may use.
 func (e *Engine) neverRoom(bytes int64) *Error {
 	most := e.account.Most(account.Memory, true)
 	return &Error{Outcome: ToolMemory, Message: "The tool needs more memory than the service has for all tools together.",
 		Err: fmt.Errorf("it needs %s, and all tools together may take %s: raise server.memory", text.Size(bytes), text.Size(most))}
 }
 
-// Claim counts bytes of memory that are about to be taken for a moment, until give is called. Idle memory is freed for them. It waits for
-// nobody: the claimant bounds what it claims at a time.
+// Claim counts bytes of memory that will be used for a moment, until give is called. Idle memory is freed for them. Claim does not wait: the caller
+// must bound what it claims at a time.
 func (e *Engine) Claim(bytes int64) (give func()) {
 	if !e.account.Take(account.Memory, bytes, true) {
 		e.reclaim(nil, account.Memory, bytes)
@@ -209,16 +209,16 @@ func (e *Engine) Claim(bytes int64) (give func()) {
 	return func() { e.account.Give(account.Memory, bytes) }
 }
 
-// Memory returns how many bytes all programs may take together.
+// Memory returns how many bytes all programs may use together.
 func (e *Engine) Memory() int64 { return e.account.Most(account.Memory, true) }
 
-// keep counts what is kept because of programs. It asks nobody.
+// keep counts memory that is kept for programs, whether or not there is room.
 func (e *Engine) keep(bytes int64) {
 	e.account.Add(account.Manifests, bytes)
 	e.account.Give(account.Memory, -bytes)
 }
 
-// limit returns a context that is also done at the deadline, and when the engine closes. A call that never waits does without it.
+// limit returns a context that is also done at the deadline, and when the engine closes. A call that never waits does not need it.
 func (e *Engine) limit(ctx context.Context, deadline time.Time) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ctx, release := context.WithDeadlineCause(ctx, deadline, errTimeout)
@@ -230,23 +230,24 @@ func (e *Engine) limit(ctx context.Context, deadline time.Time) (context.Context
 	}
 }
 
-// maxDescriptors is how many files guests may have open by default where the system allows any number.
+// maxDescriptors is how many files guests may have open by default if the system sets no limit.
 const maxDescriptors = 16 << 10
 
-// A quarter of Config.Memory is the most that the manifests of all programs may take, and another quarter their modules. Calls have the rest.
+// The manifests of all programs may use at most a quarter of Config.Memory, and their modules another quarter. Calls have the rest.
 const (
 	manifestShare = 4
 	sourceShare   = 4
 )
 
-// ownAddresses is what the process takes of its address space besides the memories of guests, in bytes: Go's runtime reserves 800 MiB when it
-// starts, the C library 64 or 128 MiB for each thread, and Go ends the process where it gets no more. leastAddresses is what it must have.
+// ownAddresses is how many bytes of its address space the process needs apart from the memories of guests. Go's runtime reserves 800 MiB when
+// it starts, and the C library 64 or 128 MiB for each thread. Go ends the process if it gets no more. leastAddresses is the least that the
+// process must have.
 const (
 	ownAddresses   = 3 << 30
 	leastAddresses = 4 << 30
 )
 
-// checkAddresses returns an error where the process may have too little address space; 0 means that there is no limit.
+// checkAddresses returns an error if the process may have too little address space; 0 means no limit.
 func checkAddresses(most int64) error {
 	if most == 0 || most >= leastAddresses {
 		return nil

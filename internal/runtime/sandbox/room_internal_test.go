@@ -14,18 +14,18 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// grows has a guest that logs a line while it is started, and then takes 4 pages more. Its call gives the first byte of its memory.
+// grows has a guest that logs a line while it starts, and then takes 4 pages more. Its call returns the first byte of its memory.
 func grows(t *testing.T) []byte {
 	t.Helper()
 	const was, is = "\x0a\x17\x02\x0a\x00\x41\x01\x41\x00\x41\x01\x10\x00\x0b", "\x0a\x1c\x02\x0f\x00\x41\x01\x41\x00\x41\x01\x10\x00\x41\x04\x40\x00\x1a\x0b"
 	module := bytes.Replace(logs, []byte(was), []byte(is), 1)
 	if len(module) != len(logs)+5 {
-		t.Fatal("the module is not what it was")
+		t.Fatal("the module has changed")
 	}
 	return module
 }
 
-// unlike returns n programs of a module whose first byte of memory is 1, and which share nothing: each has a byte of its own behind that.
+// unlike returns n programs of a module whose first byte of memory is 1. They share nothing, since the byte after that is different in each.
 func unlike(t *testing.T, e *Engine, module []byte, n int) []*Program {
 	t.Helper()
 	all := make([]*Program, n)
@@ -35,7 +35,7 @@ func unlike(t *testing.T, e *Engine, module []byte, n int) []*Program {
 	return all
 }
 
-// answers calls a tool, and expects an answer.
+// answers calls a tool, and expects a result.
 func answers(t *testing.T, p *Program, l limits.Limits) {
 	t.Helper()
 	if out, err := p.Tool("x", 0, l).Call(t.Context(), CallSpec{}); err != nil || string(out) != "1" {
@@ -48,8 +48,8 @@ const (
 	smallSnapshot = 4 << 10 // one page is not zero
 )
 
-// TestStartsTakeTurns makes two starts hold all the room there is, and then want more: one of them gives up what it has, and begins again
-// when the other is done.
+// TestStartsTakeTurns has two starts hold all the room there is, and then want more. One of them gives up what it has, and begins again when
+// the other is done.
 // Proves: Limits hold, one by one and in sum
 func TestStartsTakeTurns(t *testing.T) {
 	t.Parallel()
@@ -69,13 +69,13 @@ func TestStartsTakeTurns(t *testing.T) {
 		calls.Go(func() { answers(t, p, limits.Limits{Timeout: 10 * time.Minute}) })
 	}
 	calls.Wait()
-	// They would have waited for each other for a quarter of that time.
+	// If they had waited for each other, it would have been for a quarter of that time.
 	if took := time.Since(begun); took > 2*time.Minute || lines.Load() < 3 {
 		t.Errorf("after %v and %d starts, want 3 at least: one of them has given way", took, lines.Load())
 	}
 }
 
-// TestStartsKnowThePeak makes a start take at once what an earlier one of its code needed in the end.
+// TestStartsKnowThePeak has a start take at once what an earlier start of the same code needed in the end.
 // Proves: Limits hold, one by one and in sum
 func TestStartsKnowThePeak(t *testing.T) {
 	t.Parallel()
@@ -110,7 +110,7 @@ func TestStartsKnowThePeak(t *testing.T) {
 	}
 }
 
-// TestWaitingHoldsNothing makes calls of several modules wait for room that only their own snapshots have.
+// TestWaitingHoldsNothing has calls of several modules wait for room that only their own snapshots hold.
 // Proves: Limits hold, one by one and in sum
 func TestWaitingHoldsNothing(t *testing.T) {
 	t.Parallel()
@@ -120,7 +120,7 @@ func TestWaitingHoldsNothing(t *testing.T) {
 	for _, p := range all {
 		full(t, p)
 		answers(t, p, limits.Limits{})
-		if !p.module.enter() { // one call that waits, as all of them will
+		if !p.module.enter() { // one waiting call, as all of them will be
 			t.Fatal("the engine is closed")
 		}
 		defer p.module.leave()
@@ -144,8 +144,8 @@ func TestWaitingHoldsNothing(t *testing.T) {
 	e.account.Give(account.Memory, others)
 }
 
-// TestManyStartsFewRooms starts many modules of one engine at once, with room for three: none is refused, whatever they grow to, and
-// nothing is held in the end.
+// TestManyStartsFewRooms starts many modules of one engine at once, with room for three. None is refused, whatever size they grow to, and nothing is
+// held in the end.
 // Proves: Limits hold, one by one and in sum
 func TestManyStartsFewRooms(t *testing.T) {
 	t.Parallel()
@@ -169,12 +169,12 @@ func TestManyStartsFewRooms(t *testing.T) {
 		t.Errorf("at one time %d bytes were held; the limit is %d", most, limit)
 	}
 	if e.account.Wanted() {
-		t.Error("somebody is said to wait")
+		t.Error("a waiter is reported")
 	}
 }
 
-// TestSecondCallHasItsTurn has a second call of a module wait beside the first, while others use the reserve without a pause: it is
-// served once the first is done.
+// TestSecondCallHasItsTurn has a second call of a module wait behind the first, while others use the reserve without a pause. It runs once
+// the first is done.
 // Proves: Limits hold, one by one and in sum
 func TestSecondCallHasItsTurn(t *testing.T) {
 	t.Parallel()
@@ -182,7 +182,7 @@ func TestSecondCallHasItsTurn(t *testing.T) {
 	e, _ := poolEngine(t, Config{Memory: limit}, "hostile/hoard")
 	p := loadInternal(t, e, logs)
 	full(t, p)
-	const all = limit - fullInstance/2 // others have the reserve, too
+	const all = limit - fullInstance/2 // others use the reserve, too
 	e.account.Add(account.Memory, all)
 	served := make(chan error)
 	for range 2 {
@@ -194,7 +194,7 @@ func TestSecondCallHasItsTurn(t *testing.T) {
 	for waiting := 0; waiting < 2; waiting = e.account.Use(account.Memory).Waiting {
 		time.Sleep(time.Millisecond)
 	}
-	const given = fullInstance * 13 / 10 // a call and its snapshot have room then, but not without the reserve
+	const given = fullInstance * 13 / 10 // then a call and its snapshot have room, but not without the reserve
 	e.account.Give(account.Memory, given)
 	for range 2 {
 		select {
@@ -209,7 +209,7 @@ func TestSecondCallHasItsTurn(t *testing.T) {
 	e.account.Give(account.Memory, all-given)
 }
 
-// TestRoomForTheHost makes the host take room for its own work: it comes out of what tools may take, and waits for that.
+// TestRoomForTheHost takes room for the host's own work. The room comes out of what tools may use, and the host waits for it.
 // Proves: Limits hold, one by one and in sum
 func TestRoomForTheHost(t *testing.T) {
 	t.Parallel()

@@ -10,14 +10,14 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// A run is what a guest has to do, on whose behalf, and within which limits.
+// A run is a task for a guest: what to do, on whose behalf, and within which limits.
 type run struct {
 	CallSpec                 // zero for a description and for a start
-	index    int32           // of the tool
-	describe bool            // rather than call a tool
+	index    int32           // run Describe instead of a tool
+	describe bool            // run a start instead of either
 	start    bool            // rather than either
-	grants   []any           // by the numbers of the sets of functions
-	filter   filter          // of what the guest says
+	grants   []any           // indexed by the numbers of the sets of functions
+	filter   filter          // of the guest's words
 	started  int64           // fuel that the start of its instance has used
 	ctx      context.Context // the caller's
 	begun    time.Time
@@ -25,16 +25,16 @@ type run struct {
 	limits   *limits.Limits
 	tool     string
 	clock    *clock       // nil: its phases are not timed
-	peak     *peak        // of the tool's calls; if nil, not counted
-	key      *account.Key // to the reserve; the module's
+	peak     *peak        // of the tool's calls; nil: not counted
+	key      *account.Key // the module's key to the reserve
 	first    bool         // it has the key: no other run of the module that has it holds memory
 	room     int64        // bytes of memory that the account holds for it, and that no instance has taken yet
 	least    int64        // bytes that its start needs, as far as is known
 	took     int64        // bytes that its last start took
-	ahead    bool         // it was to start already, and had too little room: it comes before those that were not
+	ahead    bool         // it has had its turn before, and had too little room: it comes before others
 }
 
-// fuel returns how much fuel the run may use; 0 means there is no limit.
+// fuel returns how much fuel the run may use; 0 means no limit.
 func (r *run) fuel() int64 {
 	most := r.limits.Fuel
 	if r.Outer == nil {
@@ -46,7 +46,7 @@ func (r *run) fuel() int64 {
 	return most
 }
 
-// burn counts fuel that the run has used, as used by the call inside which it runs, too.
+// burn counts fuel that the run has used. It counts for the outer call, too.
 func (r *run) burn(fuel int64) {
 	if r.Fuel != nil {
 		*r.Fuel += fuel
@@ -56,8 +56,8 @@ func (r *run) burn(fuel int64) {
 	}
 }
 
-// patience returns until when the run may wait for what other calls hold. One inside another call gives up in time: its outer call
-// keeps what it has meanwhile, and others may wait for that.
+// patience returns until when the run may wait for what other calls hold. A run inside another call waits less long: meanwhile its outer call keeps
+// what it has, and others may be waiting for that.
 func (r *run) patience() time.Time {
 	if r.Outer == nil {
 		return r.deadline
@@ -66,7 +66,7 @@ func (r *run) patience() time.Time {
 	return now.Add(r.deadline.Sub(now) / 4)
 }
 
-// await waits until another run has closed done, as long as the run may. The error is an *Error.
+// await waits until another run has closed done, as long as this run may wait. The error is an *Error.
 func (r *run) await(e *Engine, done <-chan struct{}) error {
 	ctx, release := e.limit(r.ctx, r.patience())
 	defer release()
@@ -89,7 +89,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// expects returns how many bytes of memory the run will probably need, where the memory has size now.
+// expects returns how many bytes of memory the run will probably need, if the memory has size bytes now.
 func (r *run) expects(size int64) int64 {
 	if r.peak == nil {
 		return size
@@ -97,7 +97,7 @@ func (r *run) expects(size int64) int64 {
 	return r.peak.expect(size, r.limits.Memory)
 }
 
-// needed notes what the run needed.
+// needed records how much memory the run needed.
 func (r *run) needed(size int64) {
 	if r.peak != nil {
 		r.peak.note(size)

@@ -1,15 +1,15 @@
-// Package sandbox runs WebAssembly guests that nobody trusts.
+// Package sandbox runs untrusted WebAssembly guests.
 //
-// An [Engine] loads modules and makes [Program]s of them. A [Tool] is one function of a program with its limits;
-// each [Tool.Call] runs in an instance in its first state: nothing of another call is in it. Whatever a guest does, a call ends in
-// time, within its memory, and with a result or an [Error] that says what happened.
+// An [Engine] loads modules and makes [Program]s of them. A [Tool] is one function of a program with its limits. Each [Tool.Call] runs in an instance
+// in its initial state: nothing of another call is in it. Whatever a guest does, a call ends in time, within its memory, and with a result or an
+// [Error] that says what happened.
 //
-// A program is initialised once. Its memory and its globals are then its snapshot. Instances are made of it, and reset to it after
-// each call; one that broke is closed instead. The code is rewritten so that it is metered: a guest stops within a fraction of a
-// millisecond of its deadline, without a timer or a goroutine for each call.
+// A program is initialised once. Its memory and its globals are then its snapshot. Instances are made from the snapshot, and reset to it after each
+// call; an instance that broke is closed instead. The code is rewritten so that it is metered: a guest stops within a fraction of a millisecond of
+// its deadline, without a timer or a goroutine for each call.
 //
-// Guests follow ABI 1 or are plain WASI programs; docs/abi.md describes both. The functions that they import are not part of this
-// package: see package hostcall.
+// Guests follow ABI 1 or are plain WASI programs; docs/abi.md describes both. The functions that they import are not part of this package: see
+// package hostcall.
 package sandbox
 
 import (
@@ -39,46 +39,45 @@ import (
 
 // A Config is what New needs. The zero Config is valid.
 type Config struct {
-	// CacheDir is the directory for compiled code, made if it is missing; "" keeps none on disk. Anybody who can write there can
-	// run code in this process, so a directory that others can change is not used. Neither is one that can't be made. Logger is
-	// told of both. Several processes may share a directory.
+	// CacheDir is the directory for compiled code, which is made if it is missing; "" keeps no code on disk. Anybody who can write there can run
+	// code in this process, so a directory that others can change is not used. Nor is one that can't be made. Both are logged. Several processes may
+	// share a directory.
 	CacheDir string
-	// CacheSize bounds the files in CacheDir, in bytes; 2 GiB where 0 or less. The least recently used ones are removed.
+	// CacheSize bounds the files in CacheDir, in bytes; 0 or less means 2 GiB. The least recently used ones are removed.
 	CacheSize int64
-	// Logger takes the log lines of guests and of the engine; nil discards them.
+	// Logger receives the log lines of guests and of the engine; nil discards them.
 	Logger *slog.Logger
-	// Memory bounds what all programs take together, in bytes: running calls, idle instances, snapshots and compiling. If it is
-	// 0 or less, it is half of what the process has.
+	// Memory bounds what all programs use together, in bytes: running calls, idle instances, snapshots and compiling. 0 or less means half of the
+	// process's memory.
 	Memory int64
-	// Mappings bounds the mappings of the process's address space that instances and compiled code take; three quarters of
-	// what the system allows where 0 or less.
+	// Mappings bounds the mappings of the process's address space that instances and compiled code use; 0 or less means three quarters of what
+	// the system allows.
 	Mappings int64
-	// Addresses bounds the address space that the memories of instances reserve, in bytes; each reserves as much as it may grow to.
-	// If it is 0 or less, it is the limit of the process (ulimit -v) less 3 GiB.
+	// Addresses bounds the address space that the memories of instances reserve, in bytes; each reserves as much as it may grow to. 0 or less means the
+	// limit of the process (ulimit -v) less 3 GiB.
 	Addresses int64
-	// Descriptors bounds the files that guests have open; an eighth of what the process may open, 16,384 at most, where 0 or less.
+	// Descriptors bounds the files that guests have open; 0 or less means an eighth of what the process may open, at most 16,384.
 	Descriptors int64
-	// DescribeFuel is how much fuel [Program.Describe] has; 10 billion where 0 or less, which is some 5 s of a processor.
+	// DescribeFuel is how much fuel [Program.Describe] has; 0 or less means 10 billion, some 5 s of processor time.
 	DescribeFuel int64
-	// IdleTime is how long an unused instance is kept; a minute where 0 or less.
+	// IdleTime is how long an unused instance is kept; 0 or less means a minute.
 	IdleTime time.Duration
-	// CodeMemory bounds the compiled code in memory, in bytes, where it can be loaded again from CacheDir; an eighth of what the
-	// process has, 1 GiB at most, where 0 or less. Only code that no call uses is dropped.
+	// CodeMemory bounds the compiled code in memory, in bytes, if it can be loaded again from CacheDir; 0 or less means an eighth of the process's
+	// memory, at most 1 GiB. Only code that no call uses is dropped.
 	CodeMemory int64
 	// Imports are the sets of functions that programs can be allowed to import. Without any, programs can import nothing.
 	Imports []*hostcall.Set
-	// CompileWorkers is how many processors compile one module; 1 where 0 or less. With more, a fault of the compiler ends the
-	// process instead of being an error, so more are for modules that the user of the process has made.
+	// CompileWorkers is how many processors compile one module; 0 or less means 1. With more, a bug in the compiler ends the process instead of
+	// returning an error. So set more only for modules that the user of the process has made.
 	CompileWorkers int
-	// CompileHelper is a command that calls compile.Serve with its last argument and its standard input and output. Where it is set,
-	// processes that it starts compile, within limits of memory and processor time that the system holds. Without it, or where there
-	// can be no such process, this process compiles the modules that are predicted to stay within the bounds.
+	// CompileHelper is a command that calls compile.Serve with its last argument and its standard input and output. If it is set, modules are compiled
+	// in processes that run this command, within limits of memory and processor time that the system enforces. If it is not set, or there can be no such
+	// process, this process compiles those modules that are predicted to stay within the limits.
 	CompileHelper []string
-	// UnusedTime is how long unused code is kept in memory, where it can be loaded again from CacheDir; 15 minutes where 0 or
-	// less.
+	// UnusedTime is how long unused code is kept in memory, if it can be loaded again from CacheDir; 0 or less means 15 minutes.
 	UnusedTime time.Duration
-	// Paranoid compares every instance with its snapshot after every reset, which takes longer than the call. A difference ends
-	// the call as Internal. The build tag paranoid turns this on, too.
+	// Paranoid compares every instance with its snapshot after every reset, which takes longer than the call. If they differ, the call ends as Internal.
+	// The build tag paranoid turns this on, too.
 	Paranoid bool
 }
 
@@ -91,8 +90,8 @@ type Engine struct {
 	foundry  *foundry.Foundry
 	schedule *schedule.Scheduler // of the foundry
 	grace    time.Duration       // how long Close waits for compilations
-	// anonymous is how guests are instantiated: without a name, so that no other can import from them, and without running
-	// anything. Nobody reads its source of randomness; without one, wazero seeds a generator for each instance, in 10 µs and 5 KB.
+	// anonymous says how guests are instantiated: without a name, so that no other guest can import from them, and without running anything. It has a
+	// source of randomness, which nobody reads: without it, wazero would seed a generator for each instance, which takes 10 µs and 5 KB.
 	anonymous wazero.ModuleConfig
 	paranoid  bool
 	images    linmem.Store // where snapshots are kept
@@ -102,40 +101,39 @@ type Engine struct {
 	describes     limits.Limits // of Describe
 	idleTime      time.Duration
 	unusedTime    time.Duration
-	idleInstances int // most of one program
+	idleInstances int // the most of one program
 	account       *account.Account
-	seats         *turns.Places[string, *module] // of parties, for guests that compute for long
+	seats         *turns.Places[string, *module] // shared by parties, for guests that compute for long
 	reclaiming    chan struct{}                  // holds one token, for the goroutine that frees idle memory
 	closing       chan struct{}                  // closed when Close begins
-	janitor       chan struct{}                  // closed when the janitor has gone
+	janitor       chan struct{}                  // closed when the janitor has ended
 
 	mu      sync.Mutex
-	modules map[sum]*module // loaded ones, by what they are made of
+	modules map[sum]*module // loaded modules, by their sums
 	codes   map[sum]*code   // of loaded ones
-	// interpreters are some of codes that have modules with bundles.
+	// interpreters are the codes that have modules with bundles, or the latest of them.
 	interpreters []*code
 	live         map[*module]struct{} // attached ones
-	closed       chan struct{}        // closed when Close ends; if nil, it has not begun
-	freed        chan struct{}        // closed when everything is freed: after Close, where a compilation goes on
+	closed       chan struct{}        // closed when Close ends; nil: Close has not begun
+	freed        chan struct{}        // closed when everything is freed: later than Close if a compilation goes on
 
 	shedding sync.Mutex // held while code is dropped for lack of room
-	cooled   time.Time  // when calls last began to count half; guarded by shedding
+	cooled   time.Time  // when the numbers of calls were last halved; guarded by shedding
 
-	unused, crowded atomic.Uint64 // how often code was dropped because nobody called it for long, or for lack of room
+	unused, crowded atomic.Uint64 // how often code was dropped because it was not called for long, or for lack of room
 }
 
 const (
-	// compileMemory bounds the memory that compilations which run side by side are predicted to take, in bytes; half of the memory
-	// of all tools does, too.
+	// compileMemory bounds the memory in bytes that concurrent compilations are predicted to use. Half of the memory of all tools bounds it, too.
 	compileMemory = 1 << 30
-	// closeGrace is how long Close waits for compilations. Longer ones free what they used when they end.
+	// closeGrace is how long Close waits for compilations. One that takes longer frees its memory when it ends.
 	closeGrace = 2 * time.Second
 )
 
-// ErrClosed is the error of Load on an engine that is closed.
+// ErrClosed is returned by Load if the engine is closed.
 var ErrClosed = errors.New("the sandbox engine is closed")
 
-// New returns an engine, which Close frees. ctx is used by New only.
+// New returns an engine, which Close frees. Only New itself uses ctx.
 func New(ctx context.Context, c Config) (*Engine, error) {
 	e := &Engine{
 		log:           c.Logger,
@@ -185,13 +183,13 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	return e, nil
 }
 
-// Expect makes the process start that compiles modules, if there is to be one: a module may come soon, and is compiled the sooner then. It
-// costs little where one has started. It is safe for concurrent use.
+// Expect starts the process that compiles modules, if such processes are used. It is called when a module may come soon, so that the module is
+// compiled sooner. It costs little if one has been started already. It is safe for concurrent use.
 func (e *Engine) Expect() { e.foundry.Ready() }
 
-// Close refuses new calls, waits for those that run, and frees everything. When ctx is done first, the calls that still run end
-// as Cancelled, and Close returns ctx's error. Close waits 2 s for a compilation, and then ends it if a
-// process of its own compiles. Nothing can end one in this process: it goes on in the background, and frees the rest when it is done. A second Close waits like the first.
+// Close refuses new calls, waits for those that run, and frees everything. If ctx is done first, the calls that still run end as Cancelled, and Close
+// returns ctx's error. Close waits 2 s for a compilation. Then it ends the compilation, if that runs in a process of its own. A compilation in this
+// process can't be ended: it goes on in the background, and frees the rest when it is done. A second Close waits like the first.
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	first := e.closed == nil
@@ -222,7 +220,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// shut is the first Close. busy are closed when the calls of a module have ended.
+// shut does the work of the first Close. busy are channels, each closed once a module's calls have ended.
 func (e *Engine) shut(ctx context.Context, closed chan struct{}, busy []<-chan struct{}) error {
 	defer close(closed)
 	var err error
@@ -267,8 +265,7 @@ func (e *Engine) free(ctx context.Context) error {
 	return e.foundry.Free(ctx)
 }
 
-// A State is what an engine holds. Its parts are read one after the other while calls go on, so they may be of slightly
-// different moments.
+// A State says what an engine holds. Its parts are read one after another while calls go on, so they may be of slightly different moments.
 type State struct {
 	// Modules is how many modules are loaded. Those that differ only in custom sections count as one.
 	Modules int
@@ -278,22 +275,22 @@ type State struct {
 	Snapshots, Idle int
 	// Calls is how many calls run or wait, also for a compilation.
 	Calls int
-	// Memory, Mappings and CodeMemory are what all modules together take of what the Config bounds: bytes, mappings of
-	// the address space, and bytes of compiled code.
+	// Memory, Mappings and CodeMemory are what all modules together use of the resources that Config bounds: bytes, mappings of the address space, and
+	// bytes of compiled code.
 	Memory, Mappings, CodeMemory account.Use
-	// Manifests is how many bytes [Program.Keep] has counted of all. They are part of Memory.
+	// Manifests is how many bytes [Program.Keep] has counted for all programs. They are part of Memory.
 	Manifests account.Use
-	// Sources is how many bytes the modules themselves take, which are kept as they were written, compressed or not, beside Memory.
+	// Sources is how many bytes the modules themselves take. They are kept as they were written, compressed or not, and are not part of Memory.
 	Sources account.Use
 	// Files is how many files guests have open.
 	Files account.Use
-	// Compiling is what is compiled, or loaded from the cache, and what waits for that.
+	// Compiling says how many modules are being compiled or loaded from the cache, and how many are queued for that.
 	Compiling schedule.State
-	// Compiled is what modules have taken to compile since the engine began, and Loaded what code from the cache has. CompileFailures is how
-	// often a module could not be compiled.
+	// Compiled has the times of compiling modules since the engine began, and Loaded those of loading code from the cache. CompileFailures is how often
+	// compiling a module has failed.
 	Compiled, Loaded durations.Sum
 	CompileFailures  uint64
-	// Unused is how often code was dropped from memory since nobody had called it for long, and Crowded how often since there was no room.
+	// Unused is how often code was dropped from memory because it had not been called for long, and Crowded how often for lack of room.
 	Unused, Crowded uint64
 }
 
@@ -302,27 +299,27 @@ type CodeState string
 
 // The states of a module's code.
 const (
-	CodeMissing = CodeState(foundry.Missing) // nothing: the next call compiles it
+	CodeMissing = CodeState(foundry.Missing) // not made: the next call compiles it
 	CodeStored  = CodeState(foundry.Stored)  // on disk: the next call loads it
 	CodePending = CodeState(foundry.Pending) // under way, or queued
 	CodeLoaded  = CodeState(foundry.Loaded)  // in memory
 	CodeRefused = CodeState(foundry.Refused) // it can't be compiled, and every call fails
 )
 
-// ManifestUse returns Manifests of State alone, in no time.
+// ManifestUse returns only Manifests of State, which takes no time.
 func (e *Engine) ManifestUse() account.Use { return e.account.Use(account.Manifests) }
 
-// SourceUse returns Sources of State alone, in no time.
+// SourceUse returns only Sources of State, which takes no time.
 func (e *Engine) SourceUse() account.Use { return e.account.Use(account.Sources) }
 
-// Compiling returns Compiling of State alone, in no time.
+// Compiling returns only Compiling of State, which takes no time.
 func (e *Engine) Compiling() schedule.State { return e.schedule.State() }
 
-// CacheSize returns how many bytes of compiled code are kept on disk, and how many may be, or reports false if that is not known, or none is. It
-// may look at all files of the cache, once in a minute.
+// CacheSize returns how many bytes of compiled code are on disk, and the limit. It returns false if there is no cache, or its size is not known. At
+// most once a minute, it examines all files of the cache.
 func (e *Engine) CacheSize() (bytes, limit int64, ok bool) { return e.foundry.CacheSize() }
 
-// State tells what the engine holds. It takes about a millisecond for 10,000 modules.
+// State returns what the engine holds. It takes about a millisecond for 10,000 modules.
 func (e *Engine) State() State {
 	s := State{
 		Code:       map[CodeState]int{},
@@ -341,7 +338,7 @@ func (e *Engine) State() State {
 	e.mu.Lock()
 	modules := slices.Collect(maps.Values(e.modules))
 	for m := range e.live {
-		if e.modules[m.sum] != m { // a call of a Tool whose Program is closed brought it back
+		if e.modules[m.sum] != m { // a call of a Tool whose Program is closed has brought it back
 			modules = append(modules, m)
 		}
 	}

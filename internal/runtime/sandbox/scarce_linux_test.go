@@ -17,8 +17,8 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// TestSystemHasLess makes the system refuse address space that the account knows nothing of: what is idle makes room. It runs in
-// a process of its own, from which it takes the address space away.
+// TestSystemHasLess has the system refuse address space that the account takes for available. Freeing idle resources must make room. It runs in a
+// process of its own, whose address space it uses up.
 // Proves: Limits hold, one by one and in sum
 func TestSystemHasLess(t *testing.T) {
 	t.Parallel()
@@ -61,7 +61,7 @@ func TestSystemHasLess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const spare = reserve / 2 // for Go, which ends the process where it gets none
+	const spare = reserve / 2 // for Go, which ends the process if it gets none
 	limit := syscall.Rlimit{Cur: pages*uint64(os.Getpagesize()) + 3*reserve + spare, Max: syscall.RLIM_INFINITY & (1<<63 - 1)}
 	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &limit); err != nil {
 		t.Skipf("no limit on the address space: %v", err)
@@ -73,8 +73,8 @@ func TestSystemHasLess(t *testing.T) {
 	}
 }
 
-// TestAddressSpace has too little address space for an engine: that is an error, and not the end of the process later. It runs in a process
-// of its own.
+// TestAddressSpace has too little address space for an engine. That must be an error at once, and not the end of the process later. It runs in a
+// process of its own.
 func TestAddressSpace(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "it can't start the process that it limits")

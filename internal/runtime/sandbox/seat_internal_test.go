@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// TestSeats makes more guests run for ever than there are seats: the others wait for one. A short call of another module goes on.
+// TestSeats has more guests run for ever than there are seats, so the others wait for one. A short call of another module goes on.
 // Proves: A tool stops
 func TestSeats(t *testing.T) {
 	t.Parallel()
@@ -45,7 +45,8 @@ func TestSeats(t *testing.T) {
 	}
 }
 
-// TestSeatsOfParties has one party call a tool that computes many times at once, and another one once at a time: it gets more than each of the others.
+// TestSeatsOfParties has one party call a computing tool many times at once, and another party once at a time. The latter gets more than each
+// call of the former.
 // Proves: Clients keep nobody out
 func TestSeatsOfParties(t *testing.T) {
 	t.Parallel()
@@ -92,7 +93,7 @@ type party string
 func (p party) Party() string  { return string(p) }
 func (p party) String() string { return string(p) }
 
-// TestNoSeat has all seats taken: a guest that computes still ends by its limit, or with its caller, and a short call does without one.
+// TestNoSeat has all seats taken. A guest that computes still ends by its limit, or with its caller, and a short call needs no seat.
 // Proves: A tool stops
 func TestNoSeat(t *testing.T) {
 	t.Parallel()
@@ -111,7 +112,7 @@ func TestNoSeat(t *testing.T) {
 	}
 }
 
-// TestSeatIsGivenBack makes a guest that has computed for long wait for something: others have its seat meanwhile.
+// TestSeatIsGivenBack has a guest wait for something after it has computed for long. Meanwhile others have its seat.
 // Proves: A tool stops
 func TestSeatIsGivenBack(t *testing.T) {
 	t.Parallel()
@@ -153,7 +154,7 @@ func TestSeatIsGivenBack(t *testing.T) {
 	seated("after a turn in parts", true)
 }
 
-// answer calls a tool that takes a moment.
+// answer calls a tool that takes only a moment.
 func answer(t *testing.T, e *Engine) {
 	t.Helper()
 	p, err := e.Load(testkit.Fixture(t, "wat/good/small"), abi1.Modules()...)

@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// A settingsLog has the function touch note the settings of each run.
+// A settingsLog has the function touch record the settings of each run.
 type settingsLog struct {
 	mu     sync.Mutex
 	starts []string
@@ -34,8 +34,8 @@ func (l *settingsLog) set() *hostcall.Set {
 	}}}}
 }
 
-// TestSettings has one module with three settings, whose tools are called side by side. Each call and each start has its own program's,
-// each program starts once, and the code is shared.
+// TestSettings has one module with three settings, whose tools are called at the same time. Each call and each start sees its own program's settings.
+// Each program starts once, and they share the code.
 // Proves: Nothing without a grant
 func TestSettings(t *testing.T) {
 	t.Parallel()
@@ -58,7 +58,7 @@ func TestSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer other.Close()
-		copy(with, "xxxx") // it is the caller's
+		copy(with, "xxxx") // it belongs to the caller
 		tool := other.Tool("x", toolEnds, limits.Limits{})
 		for range 2 {
 			calls.Go(func() {
@@ -88,14 +88,15 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestSettingsOfEngine has modules of one engine with settings of their own. They begin with what the engine has become, which has seen none.
+// TestSettingsOfEngine has modules of one engine with settings of their own. They begin with the engine's initialised state, which has
+// seen no settings.
 // Proves: Nothing without a grant
 func TestSettingsOfEngine(t *testing.T) {
 	t.Parallel()
 	touch := func(c *hostcall.Call, stack []uint64) { stack[0] = uint64(len(c.Settings())) }
 	set := &hostcall.Set{Module: toyModule, Functions: []hostcall.Function{{Name: "touch", Params: "i", Results: "i", Do: touch}}}
 	e := sandboxtest.Engine(t, sandbox.Config{Imports: append(abi1.Sets(), set)})
-	// A call answers with two digits: what touch said when it was warmed, and when the engine was initialised.
+	// A call's result is two digits: what touch said when the module was warmed, and when the engine was initialised.
 	engine := []byte("\x00asm\x01\x00\x00\x00")
 	engine = append(engine, section(1, []byte("\x03\x60\x00\x00\x60\x01\x7f\x01\x7f\x60\x02\x7f\x7f\x00"))...)
 	engine = append(engine, section(2, []byte("\x02\x06toy_v1\x05touch\x00\x01\x0atoolsrv_v1\x0coutput_write\x00\x02"))...)
@@ -133,7 +134,7 @@ func TestSettingsOfEngine(t *testing.T) {
 	}
 }
 
-// TestSettingsGo ends holds on programs with settings, in any order, while tools of them are called.
+// TestSettingsGo gives up holds on programs with settings, in any order, while their tools are called.
 // Proves: Nothing without a grant
 func TestSettingsGo(t *testing.T) {
 	t.Parallel()

@@ -7,17 +7,17 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/linmem"
 )
 
-// A snapshot is a program's memory and globals just after initialisation, or an engine's before it has its bundle. It never
-// changes. Programs of one engine share the pages of their engine's.
+// A snapshot is a program's memory and globals just after initialisation, or those of an interpreter before it gets a bundle. It never changes.
+// Programs of one interpreter share the pages of its snapshot.
 type snapshot struct {
 	image   *linmem.Image
-	globals []uint64     // of the exported mutable ones, in the rewriter's order
-	base    *snapshot    // it shares the pages of this one, and holds it; if nil, none
-	holds   atomic.Int32 // besides its owner's: by instances, layers and starts
+	globals []uint64     // of the exported mutable globals, in the rewriter's order
+	base    *snapshot    // the snapshot whose pages it shares, with a hold on it; nil: none
+	holds   atomic.Int32 // holds in addition to its owner's: by instances, layers and starts
 }
 
-// takeSnapshot makes a snapshot of an instance that was started. If the instance began with an engine's, it passes on its hold on
-// that.
+// takeSnapshot makes a snapshot of an instance that was started. If the instance began with an interpreter's snapshot, its hold on that goes to
+// the new snapshot.
 func (i *instance) takeSnapshot() (*snapshot, error) {
 	image, err := i.memory.linear.Snapshot(&i.call.engine.images)
 	if err != nil {
@@ -34,10 +34,10 @@ func (i *instance) takeSnapshot() (*snapshot, error) {
 // size returns the memory's size in bytes.
 func (s *snapshot) size() int64 { return int64(s.image.Size()) }
 
-// resident returns what the snapshot itself takes, in bytes.
+// resident returns how many bytes the snapshot itself takes.
 func (s *snapshot) resident() int64 { return int64(s.image.Resident()) }
 
-// hold returns s, which may be nil, with one hold more, which drop gives up.
+// hold adds a hold to s, which may be nil, and returns s. drop gives the hold up.
 func (s *snapshot) hold() *snapshot {
 	if s != nil {
 		s.holds.Add(1)

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/wasmtest"
 )
 
-// withNoise returns a module with a passive data segment of that many bytes that nothing compresses, or of zeros.
+// withNoise returns a module with a passive data segment of that many bytes, either incompressible or zeros.
 func withNoise(t *testing.T, seed byte, size int, zeros bool) []byte {
 	t.Helper()
 	noise := make([]byte, size)
@@ -24,15 +24,15 @@ func withNoise(t *testing.T, seed byte, size int, zeros bool) []byte {
 	return append(bytes.Clone(logs), wasmtest.Section(11, append(section, noise...))...)
 }
 
-// TestSourcesAreCounted loads modules until there is no room for more: what compresses finds some yet, what doesn't is refused with the
-// reason, and at the end nothing is counted.
+// TestSourcesAreCounted loads modules until there is no room for more. Modules that can be compressed still find room, others are refused with the
+// reason, and in the end nothing is counted.
 // Proves: Limits hold, one by one and in sum
 func TestSourcesAreCounted(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{Memory: 16 << 20}, "good/small") // so that modules have 4 MiB
 	p.Close()
 	if held := e.SourceUse().Held; held != 0 {
-		t.Fatalf("%d bytes are counted of nothing", held)
+		t.Fatalf("%d bytes are counted before anything is loaded", held)
 	}
 	load := func(module []byte) *Program {
 		t.Helper()
@@ -61,7 +61,7 @@ func TestSourcesAreCounted(t *testing.T) {
 	if zeros.module.code.Source().Unpacked() != nil {
 		t.Error("what compresses has not made room")
 	}
-	replaced := load(withNoise(t, 6, 1<<20, true)) // it is compressed at once where there is no room for the whole
+	replaced := load(withNoise(t, 6, 1<<20, true)) // it is compressed at once if there is no room for all of it
 	for _, p := range []*Program{zeros, first, again, second, third, replaced} {
 		p.Close()
 	}
@@ -75,7 +75,7 @@ func TestSourcesAreCounted(t *testing.T) {
 	}
 }
 
-// TestSourceOfLateCall makes a module's bytes count for as long as a call uses it whose program is closed.
+// TestSourceOfLateCall checks that a module's bytes count as long as a call uses it, even after its program was closed.
 // Proves: Limits hold, one by one and in sum
 func TestSourceOfLateCall(t *testing.T) {
 	t.Parallel()

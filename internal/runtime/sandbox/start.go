@@ -33,7 +33,7 @@ func (m *module) make(r *run) (*instance, error) {
 		m.mu.Lock()
 		s, starting := m.snapshot, m.starting
 		needs := m.startRoom(r, m.shape.memory)
-		again := s != nil && s.size() > r.limits.Memory // it took what it was allowed to; perhaps it makes do with less
+		again := s != nil && s.size() > r.limits.Memory // the start used what it was allowed to; perhaps it can do with less
 		if s != nil && !again {
 			needs = m.callRoom(r, s, m.overhead())
 		}
@@ -53,7 +53,7 @@ func (m *module) make(r *run) (*instance, error) {
 			err = r.await(m.engine, starting)
 		case !ready:
 			if err = r.claim(ctx, m.engine, needs); err != nil { // otherwise look again: much may have happened
-				r.needed(0) // less is expected each time that it can't be had
+				r.needed(0) // each time that there is no room, less is expected
 				m.code.starts.note(0)
 			}
 		case first:
@@ -71,12 +71,12 @@ func (m *module) make(r *run) (*instance, error) {
 	return m.startedAgain(ctx, code, r)
 }
 
-// callRoom returns how many bytes a run takes for a call in an instance of a snapshot, with what that takes besides its memory.
+// callRoom returns how many bytes a run needs for a call in an instance of a snapshot. overhead is what the instance takes in addition to its memory.
 func (m *module) callRoom(r *run, s *snapshot, overhead int64) int64 {
 	return max(s.size()+overhead, min(r.expects(s.size())+overhead, m.engine.Memory()))
 }
 
-// startRoom returns how many bytes a run takes for a start that begins with size bytes of memory, and for the call after it.
+// startRoom returns how many bytes a run needs for a start that begins with size bytes of memory, and for the call after it.
 func (m *module) startRoom(r *run, size int64) int64 {
 	expected := max(r.least, max(r.expects(size), m.code.starts.expect(size, r.limits.Memory))+m.overhead())
 	return max(size+m.overhead(), min(expected, m.engine.Memory()))
@@ -86,8 +86,8 @@ func tooLarge(needs, limit int64) *Error {
 	return &Error{Outcome: ToolMemory, Message: fmt.Sprintf("The tool needs %s of memory to start; its limit is %s.", text.Size(needs), text.Size(limit))}
 }
 
-// first makes the snapshot, whose instances calls have. One run at a time does this, while m.starting has others wait. It returns an
-// instance only if there is no snapshot of what was started.
+// first makes the snapshot from which the instances of calls are made. One run at a time does this; others wait for m.starting. It returns an
+// instance only if no snapshot was made of what has started.
 func (m *module) first(ctx context.Context, code *foundry.Native, r *run) (i *instance, err error) {
 	var s *snapshot
 	defer func() {
@@ -103,20 +103,19 @@ func (m *module) first(ctx context.Context, code *foundry.Native, r *run) (i *in
 	}
 	if i.adapted {
 		r.burn(r.started)
-		return i, nil // its state is due to this tool's limit, and is not for other tools
+		return i, nil // its state depends on this tool's limit, and must not be used for other tools
 	}
 	r.ahead = true
 	s, err = m.capture(r, i)
 	return nil, err
 }
 
-// capture makes a snapshot of an instance that was started, which is closed then. The run has what is left of its room. The error is an
-// *Error.
+// capture makes a snapshot of an instance that was started, and closes the instance. The run keeps what is left of its room. The error is an *Error.
 func (m *module) capture(r *run, i *instance) (*snapshot, error) {
 	taken, err := i.takeSnapshot()
 	if err == nil {
-		// The snapshot is no larger than the memory that it was taken of, and gets that memory's room in the account. If it had to
-		// wait for room, it would not be counted meanwhile.
+		// The snapshot is no larger than the memory that it was made from, and takes over that memory's room in the account. If it had to wait for room, it
+		// would not be counted meanwhile.
 		i.claimed -= taken.resident()
 		m.code.starts.note(r.took + taken.resident())
 	}
@@ -128,8 +127,8 @@ func (m *module) capture(r *run, i *instance) (*snapshot, error) {
 	return taken, nil
 }
 
-// startFuel is the least fuel that a start has where calls have a limit. A module in Go needs 15 million, and whether it starts must
-// not depend on which tool is called first.
+// startFuel is the least fuel that a start has if calls have a limit. A module in Go needs 15 million, and whether it starts must not depend on which
+// tool is called first.
 const startFuel = 1_000_000_000
 
 // started makes an instance without a snapshot, and starts it within the limits of the call.
@@ -141,8 +140,8 @@ func (m *module) started(ctx context.Context, code *foundry.Native, r *run) (*in
 	return m.attempt(ctx, r, code, base, m.start)
 }
 
-// attempt makes an instance, from base or with an empty memory if that is nil, and runs a part of its start in it. It takes over the
-// hold on base. Where there is less room than the start needs, it begins again with more.
+// attempt makes an instance, from base or, if base is nil, with an empty memory, and runs a part of its start in it. It takes over the hold on base.
+// If there is less room than the start needs, it begins again with more.
 func (m *module) attempt(ctx context.Context, r *run, code *foundry.Native, base *snapshot, part func(i *instance) error) (*instance, error) {
 	defer m.engine.drop(base)
 	size := m.shape.memory
@@ -167,20 +166,20 @@ func (m *module) attempt(ctx context.Context, r *run, code *foundry.Native, base
 		if short == 0 {
 			return nil, err
 		}
-		// It gets half as much again, since it may want more: otherwise it would begin again for each page.
+		// It gets half as much again, since it may need still more: otherwise it would begin again for each page.
 		r.least, r.ahead = min(short+short/2, m.engine.account.Most(account.Memory, true)), true
 	}
 }
 
-// startedAgain is started for a module that no snapshot can be made of, or not within the run's limits. A start in a call uses the fuel
-// of the outer call: otherwise a call with little fuel left could let others work for it.
+// startedAgain is started for a module of which no snapshot can be made, or not within the run's limits. A start in a call uses the outer call's
+// fuel: otherwise a call with little fuel left could have others work for it.
 func (m *module) startedAgain(ctx context.Context, code *foundry.Native, r *run) (*instance, error) {
 	i, err := m.started(ctx, code, r)
 	r.burn(r.started)
 	return i, err
 }
 
-// within has a part of an instance's start run within the limits of a run.
+// within runs a part of an instance's start within the limits of a run.
 func (m *module) within(r *run, i *instance, part func(i *instance) error) error {
 	start, limits := *r, *r.limits
 	start.CallSpec, start.grants, start.start = CallSpec{}, nil, true // the same for all calls
@@ -191,15 +190,15 @@ func (m *module) within(r *run, i *instance, part func(i *instance) error) error
 	i.call.begin(&start)
 	defer i.call.end()
 	i.call.starting = true
-	i.call.outer = r.Outer // inside a call, a start waits for no memory either, and logs no more than that call may
+	i.call.outer = r.Outer // inside a call, a start does not wait for memory either, and logs no more than that call may
 	i.memory.limit = limits.Memory
 	err := part(i)
 	r.started += i.call.spent()
 	return err
 }
 
-// start brings an instance to where calls can begin: from what its module declares or, in a module of an engine, from where the
-// engine is initialised. The error is an *Error.
+// start brings an instance to the point where calls can begin. It begins with the module's initial state or, for a module of an interpreter, with the
+// initialised interpreter. The error is an *Error.
 func (m *module) start(i *instance) error {
 	if m.bundle == nil {
 		m.configure(i)
@@ -210,7 +209,7 @@ func (m *module) start(i *instance) error {
 		}
 	}
 	if m.bundle != nil {
-		m.configure(i) // only now: what is before is the same for all modules of the engine
+		m.configure(i) // only now: everything before is the same for all modules of the interpreter
 		if err := m.writeBundle(i); err != nil {
 			return err
 		}
@@ -221,12 +220,12 @@ func (m *module) start(i *instance) error {
 	return i.step(m.shape.convention.Warm.Name)
 }
 
-// configure gives an instance that starts the module's settings.
+// configure gives the module's settings to an instance that is starting.
 func (m *module) configure(i *instance) {
 	i.call.abi.Begin(hostcall.Run{Settings: m.settings})
 }
 
-// initialize copies the data that the module declares, and runs what it wants to have run first. The error is an *Error.
+// initialize copies the module's data segments, and runs its start function and initialisation. The error is an *Error.
 func (m *module) initialize(i *instance) error {
 	b := i.memory.linear.Bytes()
 	for n, d := range m.code.Native().Rewritten.Data {
@@ -252,12 +251,12 @@ func (m *module) reserve() uint64 {
 	return min(uint64(m.largest.Load()), m.code.Native().Rewritten.MemoryMax*pageSize)
 }
 
-// fits reports whether the instance was made for limits such as r has.
+// fits reports whether the instance was made for limits like r's.
 func (m *module) fits(i *instance, r *run) bool {
 	return i.reserved >= min(uint64(r.limits.Memory), m.code.Native().Rewritten.MemoryMax*pageSize) && i.snapshot.size() <= r.limits.Memory
 }
 
-// writeBundle puts the module's bundle into the memory of an instance. The error is an *Error.
+// writeBundle writes the module's bundle to the memory of an instance. The error is an *Error.
 func (m *module) writeBundle(i *instance) error {
 	content, err := m.bundle.source.Plain()
 	if err != nil {
@@ -272,9 +271,9 @@ func (m *module) writeBundle(i *instance) error {
 	return nil
 }
 
-// basis returns a hold on the snapshot of the module's engine, just before it gets a bundle: all modules of the engine begin with it.
-// It is nil where the module has none, and where the engine does not start within the memory that the run may have. The first run
-// makes it, within its limits, while others wait. The error is an *Error.
+// basis returns a hold on the snapshot of the module's interpreter, just before it gets a bundle. All modules of the interpreter begin with that
+// snapshot. It returns nil if the module has no interpreter, or if the interpreter does not start within the memory that the run may use. The first
+// run makes the snapshot, within its limits, while others wait. The error is an *Error.
 func (m *module) basis(ctx context.Context, native *foundry.Native, r *run) (*snapshot, error) {
 	c := m.code
 	if m.bundle == nil || c.Native().Rewritten.Fresh != "" {
@@ -307,7 +306,7 @@ func (m *module) basis(ctx context.Context, native *foundry.Native, r *run) (*sn
 	}
 }
 
-// makeBase makes what basis returns. One call at a time does this, while c.basing has others wait.
+// makeBase makes what basis returns. One call at a time does this; others wait for c.basing.
 func (m *module) makeBase(ctx context.Context, native *foundry.Native, r *run) (s *snapshot, err error) {
 	c := m.code
 	defer func() {
@@ -324,37 +323,36 @@ func (m *module) makeBase(ctx context.Context, native *foundry.Native, r *run) (
 	if err != nil {
 		return nil, err
 	}
-	if i.adapted { // an engine's state must not be due to one tool's limit
+	if i.adapted { // an interpreter's state must not depend on one tool's limit
 		m.discard(i)
 		return nil, nil
 	}
 	return m.capture(r, i)
 }
 
-// instanceSize is what every instance takes besides its memory, in bytes: its call stack and bookkeeping.
+// instanceSize is what every instance takes in addition to its memory, in bytes: its call stack and bookkeeping.
 const instanceSize = 32 << 10
 
-// overhead returns what an instance of the module takes besides its memory, in bytes.
+// overhead returns what an instance of the module takes in addition to its memory, in bytes.
 func (m *module) overhead() int64 {
 	const element, reference, global, segment = 40, 8, 120, 24 // what wazero allocates for each
 	r := m.code.Native().Rewritten
 	return instanceSize + element*int64(r.Elements) + reference*int64(r.TableMost) + global*int64(r.AllGlobals) + segment*int64(r.DataSegments)
 }
 
-// instantiate makes an instance of code for a run, from a snapshot or with an empty memory if that is nil. It takes over the hold on the
-// snapshot, and takes that many bytes of the run's room. It waits for room until ctx is done. No guest code has run in the instance
-// then. The error is an *Error.
+// instantiate makes an instance of code for a run, from snapshot s or, if s is nil, with an empty memory. It takes over the hold on the snapshot, and
+// that many bytes of the run's room. It waits for room until ctx is done. No guest code has run in the instance yet. The error is an *Error.
 func (m *module) instantiate(ctx context.Context, r *run, code *foundry.Native, s *snapshot, bytes int64) (*instance, error) {
-	defer m.engine.drop(s) // the instance has one of its own
+	defer m.engine.drop(s) // the instance has a hold of its own
 	i, err := m.allot(ctx, r, code, s, bytes)
-	if scarce(err) { // the system has less than the account knows of, because of other programs
+	if scarce(err) { // other programs leave the system less than the account knows
 		m.engine.reclaim(nil, account.Mappings, m.engine.account.Most(account.Mappings, false))
 		i, err = m.allot(ctx, r, code, s, bytes)
 	}
 	return i, err
 }
 
-// allot is instantiate without a second try. It leaves the hold to its caller.
+// allot is instantiate without a second attempt. The caller keeps its hold.
 func (m *module) allot(ctx context.Context, r *run, code *foundry.Native, s *snapshot, bytes int64) (*instance, error) {
 	e := m.engine
 	mappings := int64(linmem.MaxMappings)
@@ -381,9 +379,9 @@ func (m *module) allot(ctx context.Context, r *run, code *foundry.Native, s *sna
 		if built {
 			return
 		}
-		i.release() // after a panic, too
+		i.release() // also after a panic
 		if i.memory.linear != nil {
-			_ = i.memory.linear.Free() // after the error that matters
+			_ = i.memory.linear.Free() // after the more important error
 		}
 	}()
 	if err := i.build(m, code); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// TestState follows one program from the load of its file to its close.
+// TestState follows one program from the loading of its file to its end.
 func TestState(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{CacheDir: t.TempDir(), Memory: 1 << 30})
@@ -55,7 +55,7 @@ func TestState(t *testing.T) {
 	expect("closed", 0, "", 0)
 }
 
-// counted waits until what was compiled has been counted, which is after who waits for it has been told.
+// counted waits until compiled code has been counted, which happens after its callers were told.
 func counted(t *testing.T, e *sandbox.Engine) {
 	t.Helper()
 	for begun := time.Now(); e.State().Compiling.Running > 0; time.Sleep(time.Millisecond) {
@@ -65,7 +65,7 @@ func counted(t *testing.T, e *sandbox.Engine) {
 	}
 }
 
-// TestToolState has more calls of a tool than it has places.
+// TestToolState has more calls of a tool than the tool has places.
 func TestToolState(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{})
@@ -77,7 +77,7 @@ func TestToolState(t *testing.T) {
 	for range 3 {
 		wait.Go(func() { _, _ = tool.Call(ctx, sandbox.CallSpec{}) })
 	}
-	// A call runs for its tool before the engine counts it.
+	// A call takes its tool's place before the engine counts it.
 	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
 		s, calls := tool.State(), e.State().Calls
 		if s == (sandbox.ToolState{Running: 2, Waiting: 1}) && calls == 2 {

@@ -12,16 +12,16 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// lines are what a run may still log, and who hears it.
+// lines counts the lines that a run may still log, and says who receives them.
 type lines struct {
 	tool     string
 	listener hostcall.Listener // nil: nobody listens
 	left     int               // lines that may still be written
-	dropped  bool              // the log says that there were more
-	secret   bool              // a secret was taken out, and the log says so
+	dropped  bool              // it was logged that there were more
+	secret   bool              // it was logged that a secret was removed
 }
 
-// Log writes one line to the engine's log and tells the listener. It reports false where the run has written all its lines.
+// Log writes one line to the engine's log and passes it to the listener. It returns false once the run has written all its lines.
 func (c *call) Log(level slog.Level, source string, line []byte) bool {
 	l, log := &c.lines, c.engine.log
 	if !c.Line() {
@@ -38,8 +38,8 @@ func (c *call) Log(level slog.Level, source string, line []byte) bool {
 	return true
 }
 
-// Line takes one of the run's remaining lines, and one of each call around it. It reports false if there is none, which the log says
-// once: a tool that calls others could have them write without end otherwise.
+// Line takes one of the run's remaining lines, and one from each call around it. It returns false if none is left, and logs that once. Otherwise a
+// tool that calls others could have them write without end.
 func (c *call) Line() bool {
 	l := &c.lines
 	if l.left > 0 {
@@ -58,8 +58,8 @@ func (c *call) Line() bool {
 	return false
 }
 
-// Progress takes a report for the listener, and tells it if that is due. One that is not is told when the host looks at the run, when
-// the guest is about to wait, or when it ends.
+// Progress takes a progress report, and passes it to the listener if that is due. A report that is not yet due is passed on when the host checks the
+// run, when the guest is about to wait, or when it ends.
 func (c *call) Progress(done, total float64, message []byte) (told bool) {
 	if c.lines.listener == nil {
 		return false
@@ -78,19 +78,19 @@ func (c *call) Progress(done, total float64, message []byte) (told bool) {
 	return due
 }
 
-// tell tells the listener the report that waits, if there is one.
+// tell passes the report that is kept back to the listener, if there is one.
 func (c *call) tell(now time.Time) {
 	if done, total, message, ok := c.reports.Take(now); ok {
-		c.memory.Unwatch() // the listener may wait for a client
+		c.memory.Unwatch() // the listener may have to wait for a client
 		c.stand()
 		c.lines.listener.Progress(done, total, message)
 	}
 }
 
-// maxTarget is how much of what was used a log line shows, in bytes.
+// maxTarget is how many bytes of a use's target a log line shows.
 const maxTarget = 256
 
-// Count counts a use, for the calls that this one is inside, too.
+// Count counts a use, also for the calls around this one.
 func (c *call) Count(u hostcall.Use) {
 	if c.counter != nil {
 		c.counter.Used(u)
@@ -100,7 +100,7 @@ func (c *call) Count(u hostcall.Use) {
 	}
 }
 
-// Tally counts in the outermost call: what a call may do of something, it may not do again in each call inside it.
+// Tally counts in the outermost call: what is allowed once in a call is not allowed again in each call inside it.
 func (c *call) Tally(key any, n int) int {
 	if c.outer != nil {
 		return c.outer.Tally(key, n)
@@ -112,7 +112,7 @@ func (c *call) Tally(key any, n int) int {
 	return c.tallies[key]
 }
 
-// Used counts a use, and writes its line.
+// Used counts a use, and writes its log line.
 func (c *call) Used(u hostcall.Use) {
 	c.Count(u)
 	if w, ok := c.counter.(hostcall.Watcher); ok {
@@ -124,7 +124,7 @@ func (c *call) Used(u hostcall.Use) {
 	level, message := slog.LevelDebug, "used"
 	if u.Outcome == hostcall.NotGranted {
 		message = "a tool tried to use what it was not granted"
-		if c.Tally(refused{c.lines.tool, u.Capability}, 1) == 1 { // an operator has to know it, and a guest may try a million times
+		if c.Tally(refused{c.lines.tool, u.Capability}, 1) == 1 { // operators must learn of it, and a guest may try a million times
 			level = slog.LevelInfo
 		}
 	}
@@ -132,7 +132,7 @@ func (c *call) Used(u hostcall.Use) {
 	if !log.Enabled(c.ctx, level) {
 		return
 	}
-	target := string(c.filter.bytes([]byte(u.Target), c.principal)) // before it is cut, as a part of a secret is not found
+	target := string(c.filter.bytes([]byte(u.Target), c.principal)) // before it is cut, since a part of a secret would not be found
 	attrs := make([]slog.Attr, 0, 7)
 	attrs = append(attrs, slog.String("tool", c.lines.tool), slog.String("capability", u.Capability),
 		slog.String("target", text.ClipEscaped(target, maxTarget)), slog.Int64("sent", u.Sent), slog.Int64("received", u.Received),
@@ -143,17 +143,17 @@ func (c *call) Used(u hostcall.Use) {
 	log.LogAttrs(c.ctx, level, message, attrs...)
 }
 
-// refused is the key under which it is counted how often a tool's grant did not allow a use of a capability in a client's call.
+// refused is the key for counting how often, in a client's call, a tool's grant did not allow a use of a capability.
 type refused struct{ tool, capability string }
 
-// Hold makes the account hold n bytes more for the call, or less.
+// Hold makes the account hold n bytes more for the call; a negative n means fewer.
 func (c *call) Hold(n int64) {
 	if c.beside += n; n > 0 {
 		c.owner.grow(int64(len(c.memory.Bytes())))
 	}
 }
 
-// A filter is what takes out of a guest's words what must not leave the host.
+// A filter removes from a guest's words what must not leave the host.
 type filter []hostcall.Filter
 
 // filterOf returns the filter among the values of grants.
@@ -166,7 +166,7 @@ func filterOf(grants []any) (f filter) {
 	return f
 }
 
-// bytes returns what is left of b, which a guest says on somebody's behalf.
+// bytes returns b without what must not leave. The guest says b on behalf of who.
 func (f filter) bytes(b []byte, who fmt.Stringer) []byte {
 	for _, one := range f {
 		b = one.Filter(b, who)
@@ -174,7 +174,7 @@ func (f filter) bytes(b []byte, who fmt.Stringer) []byte {
 	return b
 }
 
-// filtered returns what is left of what the guest says there.
+// filtered returns b, the guest's words, without what must not leave.
 func (c *call) filtered(where string, b []byte) []byte {
 	clean := c.filter.bytes(b, c.principal)
 	if !bytes.Equal(clean, b) {
@@ -183,8 +183,8 @@ func (c *call) filtered(where string, b []byte) []byte {
 	return clean
 }
 
-// warnSecret makes the log say, once in a client's call, that something was taken out: who calls may be trying which text is a secret. A tool
-// that is called again and again inside that call has no more lines for it.
+// warnSecret logs, once in a client's call, that something was removed: the caller may be trying to find out which text is a secret. A tool that is
+// called again and again inside that call gets no further lines.
 func (c *call) warnSecret(where string) {
 	if c.lines.secret {
 		return
@@ -196,5 +196,5 @@ func (c *call) warnSecret(where string) {
 	c.engine.log.LogAttrs(c.ctx, slog.LevelWarn, "a secret was removed", slog.String("tool", c.lines.tool), slog.String("where", where))
 }
 
-// warned is the key under which it is counted how often a tool's secrets were taken out in a client's call.
+// warned is the key for counting how often secrets were removed from a tool's words in a client's call.
 type warned struct{ tool string }

@@ -4,28 +4,28 @@ import (
 	"time"
 )
 
-// Times are the durations of the phases of a call. One that was not reached is 0.
+// Times are the durations of the phases of a call. A phase that was not reached has 0.
 type Times struct {
-	// Turn is waiting for a place, and Compile for the module's code. They are parts of Ready.
+	// Turn is the wait for a place, and Compile the wait for the module's code. They are parts of Ready.
 	Turn, Compile time.Duration
-	// Ready ends when an instance is ready, or the call because there is none. It is waiting for a turn and, where no instance is idle, making one. The first call
-	// of a program compiles and initialises it.
+	// Ready ends when an instance is ready, or when the call ends without one. It consists of the wait for a turn and, if no instance is idle, making
+	// one. The first call of a program compiles and initialises it.
 	Ready time.Duration
 	// Run is the guest's own time.
 	Run time.Duration
-	// Reset is the time that resetting the instance took. It is 0 where the instance was closed instead: because the call broke it, or grew
-	// its memory to the most that the module declares, or because instances of the program can't be reset.
+	// Reset is the time for resetting the instance. It is 0 if the instance was closed instead: the call broke it, or grew its memory to the most that
+	// the module declares, or instances of the program can't be reset.
 	Reset time.Duration
 }
 
-// A clock notes when the phases of a call end. A nil clock notes nothing.
+// A clock records when the phases of a call end. A nil clock records nothing.
 type clock struct {
 	ends          [3]time.Time
 	phases        int
 	turn, compile time.Duration
 }
 
-// now returns the time if anybody wants to know.
+// now returns the time, or zero if c is nil.
 func (c *clock) now() (t time.Time) {
 	if c != nil {
 		t = time.Now()
@@ -33,7 +33,7 @@ func (c *clock) now() (t time.Time) {
 	return t
 }
 
-// turned notes that the call has waited for a place since a time, and compiled that it has waited for code.
+// turned records that the call has waited for a place since a time, and compiled that it has waited for code.
 func (c *clock) turned(since time.Time) {
 	if c != nil {
 		c.turn += time.Since(since)
@@ -46,7 +46,7 @@ func (c *clock) compiled(since time.Time) {
 	}
 }
 
-// tick notes the end of a phase.
+// tick records the end of a phase.
 func (c *clock) tick() {
 	if c != nil && c.phases < len(c.ends) {
 		c.ends[c.phases] = time.Now()

@@ -15,29 +15,29 @@ import (
 // maxStack is the largest limit of a call stack in bytes. It fits into 32 bits.
 const maxStack = 1 << 30
 
-// inForce returns what l means, bounded by what an engine can give.
+// inForce returns the limits that l means, within the bounds of what an engine can do.
 func inForce(l limits.Limits) limits.Limits {
 	l = limittable.Meant(l)
 	l.Memory, l.Stack = min(l.Memory, maxMemory), min(l.Stack, maxStack)
 	return l
 }
 
-// A Tool is one tool of a program with its limits and its own queue: calls of one tool do not wait for calls of another. It is safe
-// for concurrent use, and needs no closing.
+// A Tool is one tool of a program with its limits and its own queue, so calls of one tool do not wait for calls of another. It is safe for concurrent
+// use, and needs no closing.
 type Tool struct {
 	module *module
 	name   string
 	index  int32
 	limits limits.Limits
-	grants []any // by the numbers of the sets of functions
+	grants []any // indexed by the numbers of the sets of functions
 	filter filter
 	nests  bool // it may call other tools
 	gate   *gate
 	peak   peak // of its calls
 }
 
-// Tool returns tool number index of the module's manifest. name is its name in log lines. The grants are for this tool alone; one
-// for a set that the program may not import has no effect.
+// Tool returns the tool with number index in the module's manifest. name is its name in log lines. The grants are for this tool alone; a grant for a
+// set that the program may not import has no effect.
 func (p *Program) Tool(name string, index int32, l limits.Limits, grants ...hostcall.Grant) *Tool {
 	l = inForce(l)
 	p.module.allow(l.Memory)
@@ -47,27 +47,28 @@ func (p *Program) Tool(name string, index int32, l limits.Limits, grants ...host
 	return t
 }
 
-// Limits returns the tool's limits with their defaults filled in.
+// Limits returns the tool's limits, including defaults.
 func (t *Tool) Limits() limits.Limits { return t.limits }
 
-// A CallSpec is what a tool is called with.
+// A CallSpec describes a call of a tool.
 type CallSpec struct {
 	// Input is the arguments, JSON. It is not kept.
 	Input []byte
-	// Principal is on whose behalf the tool runs, for the functions that it imports; it may be nil. It may be a Party.
+	// Principal is on whose behalf the tool runs. Functions that the tool imports can read it. It may be nil, and may be a Party.
 	Principal fmt.Stringer
-	// Outer is the call inside which this one is made; if nil, it is a client's. The call ends no later than that, uses no more fuel
-	// than it has left, and counts as a part of it. What the outer call holds, others may be waiting for. So a call inside another
-	// is refused as Overloaded where it would have to wait for memory, or for a place of a tool that may call tools itself. For a
-	// place of another tool it waits a quarter of its time at most.
+	// Outer is the call inside which this one is made; nil for a client's call. This call ends no later than the outer one, uses no more fuel than the
+	// outer one has left, and counts as a part of it.
+	//
+	// Others may be waiting for what the outer call holds. So a call inside another is refused as Overloaded if it would have to wait for memory, or for
+	// a place of a tool that may itself call tools. For a place of any other tool it waits at most a quarter of its time.
 	Outer hostcall.Outer
-	// Listener hears what the tool says before its result, beside the log; if nil, nobody listens.
+	// Listener receives what the tool says before its result; the log does so too. If nil, nobody listens.
 	Listener hostcall.Listener
-	// Counter counts what the tool uses of what it was granted; if nil, nobody counts.
+	// Counter counts the tool's uses of what it was granted. If nil, nobody counts.
 	Counter hostcall.Counter
-	// Fuel, if it is not nil, is set to the fuel that the call used, with the calls inside it.
+	// If Fuel is not nil, Call sets it to the fuel that the call used, including the calls inside it.
 	Fuel *int64
-	// Times, if it is not nil, is set to what the phases of the call took.
+	// If Times is not nil, Call sets it to the durations of the call's phases.
 	Times *Times
 }
 
@@ -107,7 +108,7 @@ func (t *Tool) call(ctx context.Context, spec CallSpec, c *clock) (output []byte
 	return output, asError(err)
 }
 
-// turn waits for one of the tool's places, which leaving the gate gives back.
+// turn waits for one of the tool's places. Leaving the gate gives it back.
 func (t *Tool) turn(r *run) error {
 	if t.gate.try() {
 		return nil
@@ -131,7 +132,7 @@ func (t *Tool) turn(r *run) error {
 	return nil
 }
 
-// A Party is a Principal that takes turns with others where calls wait for a place: those with the same Party wait behind each other.
+// A Party is a Principal that takes turns with others when calls wait for a place: calls with the same Party wait behind each other.
 type Party interface{ Party() string }
 
 func partyOf(p fmt.Stringer) string {
@@ -145,7 +146,7 @@ func partyOf(p fmt.Stringer) string {
 // (limits.Limits.Queue).
 type ToolState struct{ Running, Waiting int }
 
-// State tells how many calls of the tool there are.
+// State returns how many calls of the tool there are.
 func (t *Tool) State() ToolState {
 	free, waiting := t.gate.state()
 	return ToolState{Running: t.limits.Concurrency - free, Waiting: waiting}

@@ -27,7 +27,7 @@ func occupy(t *testing.T, tool *sandbox.Tool, n int) *sync.WaitGroup {
 	for range n {
 		calls.Go(func() {
 			_, err := tool.Call(ctx, sandbox.CallSpec{})
-			for e := (*sandbox.Error)(nil); errors.As(err, &e) && e.Outcome == sandbox.Overloaded; { // a call of the test was first
+			for e := (*sandbox.Error)(nil); errors.As(err, &e) && e.Outcome == sandbox.Overloaded; { // one of the test's own calls was first
 				_, err = tool.Call(ctx, sandbox.CallSpec{})
 			}
 		})
@@ -51,7 +51,7 @@ func TestInput(t *testing.T) {
 	wantError(t, err, sandbox.ToolBadOutput, "limit of 9 bytes")
 }
 
-// TestOutputIsTheCallers changes the output of one call, which must not show in the output of another.
+// TestOutputIsTheCallers changes the output of one call, which must not change the output of another.
 func TestOutputIsTheCallers(t *testing.T) {
 	t.Parallel()
 	tool := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/good/echo")).Tool("echo", 0, limits.Limits{})
@@ -69,7 +69,7 @@ func TestOutputIsTheCallers(t *testing.T) {
 	}
 }
 
-// TestNothingLeaks counts calls in memory, in a global and in a table, of tools that break in between too.
+// TestNothingLeaks counts calls in memory, in a global and in a table, of tools some of whose other calls break.
 func TestNothingLeaks(t *testing.T) {
 	t.Parallel()
 	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/good/echo"))
@@ -81,7 +81,7 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// TestDeadline makes a guest ask how long it may still run, by the tool's limit or by an earlier deadline of its caller.
+// TestDeadline has a guest ask how long it may still run, by the tool's limit or by an earlier deadline of its caller.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/hostile/deadline"))
@@ -155,7 +155,7 @@ func TestQueue(t *testing.T) {
 		})
 		wantError(t, err, sandbox.Cancelled, "The caller gave up while the call waited for its turn.")
 	})
-	t.Run("another tool is not held up", func(t *testing.T) {
+	t.Run("another tool does not wait", func(t *testing.T) {
 		t.Parallel()
 		occupy(t, p.Tool("sleep", 4, limits.Limits{Concurrency: 1, Timeout: time.Minute}), 2)
 		_, err := p.Tool("sleep", 4, limits.Limits{Concurrency: 1, Timeout: 100 * time.Millisecond}).Call(t.Context(), sandbox.CallSpec{})
@@ -212,7 +212,7 @@ func TestEngineCloses(t *testing.T) {
 	}
 }
 
-// TestLateCall calls a tool whose program is closed, as a request does that has looked it up before.
+// TestLateCall calls a tool whose program is closed, as a request might that looked the tool up earlier.
 func TestLateCall(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{})
@@ -233,7 +233,7 @@ func TestLateCall(t *testing.T) {
 	}
 }
 
-// TestHammer loads, calls and closes one module from many goroutines, with calls that break in between.
+// TestHammer loads, calls and closes one module from many goroutines, while some other calls break.
 func TestHammer(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{CacheDir: t.TempDir()})
@@ -292,9 +292,9 @@ func TestTimes(t *testing.T) {
 	}{
 		{"good/small", true, true, true, limits.Limits{}},
 		{"good/echo", true, true, false, limits.Limits{}},                                         // sets a table
-		{"good/fresh", true, true, false, limits.Limits{}},                                        // is never reset in place
+		{"good/fresh", true, true, false, limits.Limits{}},                                        // it is never reset in place
 		{"hostile/spin", true, true, false, limits.Limits{Timeout: 50 * time.Millisecond}},        // is closed
-		{"hostile/start_spin", true, false, false, limits.Limits{Timeout: 50 * time.Millisecond}}, // its time ends before
+		{"hostile/start_spin", true, false, false, limits.Limits{Timeout: 50 * time.Millisecond}}, // its time ends before that
 	} {
 		p := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/"+c.fixture))
 		if err := p.Compile(t.Context()); err != nil {
@@ -308,7 +308,7 @@ func TestTimes(t *testing.T) {
 			t.Errorf("%s: the phases %+v are longer than the call, %s", c.fixture, got, whole)
 		}
 		took := func(phase time.Duration, some bool) bool {
-			return phase > 0 == some || phase == 0 && runtime.GOOS == "windows" // whose clock stands still for longer than a phase
+			return phase > 0 == some || phase == 0 && runtime.GOOS == "windows" // the clock may stand still for longer than a phase
 		}
 		if !took(got.Ready, c.ready) || !took(got.Run, c.run) || !took(got.Reset, c.reset) {
 			t.Errorf("%s: got %+v; want ready %v, run %v, reset %v", c.fixture, got, c.ready, c.run, c.reset)

@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// useEngine returns an engine whose toy does what use says in each call.
+// useEngine returns an engine whose toy runs the function use in each call.
 func useEngine(t *testing.T, c sandbox.Config, use func(c *hostcall.Call)) *sandbox.Engine {
 	touch := func(c *hostcall.Call, stack []uint64) {
 		if stack[0] = 0; c.Serving() {
@@ -25,14 +25,14 @@ func useEngine(t *testing.T, c sandbox.Config, use func(c *hostcall.Call)) *sand
 	return sandboxtest.Engine(t, c)
 }
 
-// A counter keeps what is used.
+// A counter records what is used.
 type counter struct{ uses []hostcall.Use }
 
 func (c *counter) Used(u hostcall.Use) { c.uses = append(c.uses, u) }
 
 var aUse = hostcall.Use{Capability: "http", Target: "https://example.com/\n", Sent: 10, Received: 20, Took: time.Millisecond, Outcome: "timeout"}
 
-// TestUsed makes a call count what it uses, with a line for each at the level debug, and without.
+// TestUsed has a call count its uses. At the level debug, each has a line in the log; otherwise none has.
 func TestUsed(t *testing.T) {
 	t.Parallel()
 	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo} {
@@ -68,7 +68,7 @@ func TestUsed(t *testing.T) {
 	}
 }
 
-// TestUsedIsFiltered makes a call use what has a secret in its name, where the log cuts it: no part of the secret is left.
+// TestUsedIsFiltered has a call use something with a secret in its name, just where the log cuts it. No part of the secret is left.
 // Proves: Secrets stay secret
 func TestUsedIsFiltered(t *testing.T) {
 	t.Parallel()
@@ -91,7 +91,7 @@ func TestUsedIsFiltered(t *testing.T) {
 	}
 }
 
-// TestRefusedUses has a call be refused a million uses: all are counted, and one of each capability has a line, once in a client's call.
+// TestRefusedUses refuses a call a million uses. All are counted, and one use of each capability has a line, once in a client's call.
 func TestRefusedUses(t *testing.T) {
 	t.Parallel()
 	const many = 1_000_000
@@ -126,12 +126,12 @@ func TestRefusedUses(t *testing.T) {
 	}
 }
 
-// A tally is how many uses there were.
+// A tally counts uses.
 type tally int
 
 func (n *tally) Used(hostcall.Use) { *n++ }
 
-// TestHold makes calls hold memory of the host: the account counts it until they end, and lets nobody have more than there is.
+// TestHold has calls hold memory of the host. The account counts it until they end, and lets nobody have more than there is.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	const most, part = 64 << 20, 16 << 20
@@ -155,7 +155,7 @@ func TestHold(t *testing.T) {
 	if err := call(time.Minute, func(c *hostcall.Call) {
 		c.Hold(part)
 		during = e.State().Memory.Held
-		for range 100 { // one after the other
+		for range 100 { // one after another
 			c.Hold(-part)
 			c.Hold(part)
 		}
@@ -167,7 +167,7 @@ func TestHold(t *testing.T) {
 		t.Errorf("held %d bytes before, %d during and %d in the end, want %d more than before", before, during, given, part)
 	}
 	slack := int64(0)
-	if testkit.Emulated() { // whose own page faults have the reset look, and count what paranoid mode has read
+	if testkit.Emulated() { // an emulator's own page faults make the reset search, and then what paranoid mode has read is counted
 		slack = 64 << 10
 	}
 	if after := e.State().Memory.Held; after < before || after > before+slack {

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// full has the one page of a module's memory be full of what is not zero, and so its snapshot.
+// full fills the one page of a module's memory, and thereby its snapshot, with bytes other than zero.
 func full(t *testing.T, p *Program) {
 	t.Helper()
 	if err := p.Compile(t.Context()); err != nil {
@@ -28,7 +28,7 @@ const (
 	fullInstance = pageSize + instanceSize
 )
 
-// awaitWait returns when somebody waits for room.
+// awaitWait returns when a run waits for room.
 func awaitWait(t *testing.T, e *Engine) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !e.account.Wanted(); time.Sleep(time.Millisecond) {
@@ -39,7 +39,7 @@ func awaitWait(t *testing.T, e *Engine) {
 	}
 }
 
-// TestIdleWhileOneWaits makes a call wait for the room of instances in use. Once these are idle, it gets their room.
+// TestIdleWhileOneWaits has a call wait for the room of instances in use. Once these are idle, it gets their room.
 // Proves: Limits hold, one by one and in sum
 func TestIdleWhileOneWaits(t *testing.T) {
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestIdleWhileOneWaits(t *testing.T) {
 	e.account.Give(account.Memory, limit-fullSnapshot/2)
 }
 
-// logs has a guest that logs a line while it is started, and whose call gives the first byte of its memory.
+// logs has a guest that logs a line while it starts, and whose call returns the first byte of its memory.
 var logs = []byte("\x00asm\x01\x00\x00\x00" +
 	"\x01\x14\x04\x60\x03\x7f\x7f\x7f\x00\x60\x02\x7f\x7f\x00\x60\x00\x00\x60\x01\x7f\x01\x7f" +
 	"\x02\x2c\x02\x0atoolsrv_v1\x03log\x00\x00\x0atoolsrv_v1\x0coutput_write\x00\x01" +
@@ -87,7 +87,7 @@ func (h hook) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// TestSnapshotHasRoom makes others wait for room while a snapshot is made. They don't get the room that existing memory has.
+// TestSnapshotHasRoom has others wait for room while a snapshot is made. They must not get the room of memory that still exists.
 // Proves: Limits hold, one by one and in sum
 func TestSnapshotHasRoom(t *testing.T) {
 	t.Parallel()
@@ -105,7 +105,7 @@ func TestSnapshotHasRoom(t *testing.T) {
 	}})}, "hostile/hoard")
 	p := loadInternal(t, e, logs)
 	full(t, p)
-	e.account.Add(account.Memory, limit-fullInstance) // one instance has room, and with what is given then, a snapshot
+	e.account.Add(account.Memory, limit-fullInstance) // there is room for one instance; what is given back later is enough for a snapshot
 	out, err := p.Tool("x", 0, limits.Limits{Timeout: 5 * time.Second}).Call(t.Context(), CallSpec{})
 	if err != nil || string(out) != "1" {
 		t.Errorf("got %s, %v, want 1", out, err)
@@ -117,7 +117,7 @@ func TestSnapshotHasRoom(t *testing.T) {
 	e.account.Give(account.Memory, 2*fullSnapshot)
 }
 
-// TestMemoryLeavesCode frees memory: what code takes is not of that account, and to load it again would give none back.
+// TestMemoryLeavesCode frees memory. That must leave code alone: it belongs to another account, so dropping it would free no memory.
 func TestMemoryLeavesCode(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{CacheDir: t.TempDir()}, "hostile/hoard")

@@ -10,17 +10,17 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// What a guest has that is asked where it was, and the most bytes of its answer. CPython takes 10,000 units of fuel, and QuickJS takes 500,000, or
-// 15 million where it looks for one of 2,000 lines of TypeScript. The fuel ends a guest that spins after some 150 ms of a processor at most. The
-// time is the clock's: one that waits for a processor on a busy machine still tells.
+// Limits on asking a guest where it was, and on the bytes of its answer. CPython takes 10,000 units of fuel. QuickJS takes 500,000, or 15 million if
+// it has to find one of 2,000 lines of TypeScript. The fuel ends a guest that spins after at most some 150 ms of processor time. The time limit is on
+// the clock, so that a guest that waits for a processor on a busy machine can still answer.
 const (
 	whereFuel = 30_000_000
 	whereTime = time.Second
 	whereText = 256
 )
 
-// where returns "; it was at slow.py:3" of a guest that was ended at a limit and that knows, as interpreters do; otherwise it is empty.
-// For that the guest runs once more, without grants, in a memory that does not grow. Nobody may use the instance afterwards.
+// where returns "; it was at slow.py:3" for a guest that was stopped at a limit and knows its place, as interpreters do. Otherwise it returns "". The
+// guest runs once more for that, without grants, in a memory that does not grow. The instance can't be used afterwards.
 func (i *instance) where() string {
 	f := i.guest.ExportedFunction(i.convention.Where.Name)
 	if f == nil {
@@ -30,7 +30,7 @@ func (i *instance) where() string {
 	before := c.runState
 	defer func() {
 		c.rest()
-		if before.outer != nil { // otherwise one that calls many others would have them work for nothing
+		if before.outer != nil { // otherwise a tool that calls many others would make the host do this work for nothing
 			before.outer.Burn(c.spent())
 		}
 		c.abi.Begin(hostcall.Run{})
@@ -42,7 +42,7 @@ func (i *instance) where() string {
 	i.memory.limit = int64(len(i.memory.linear.Bytes()))
 	var stack [1]uint64
 	if i.invoke(f, stack[:]) != nil {
-		return "" // whatever became of it, why it was ended is known
+		return "" // whatever happens here, the reason for the end is known
 	}
 	c.filter, c.principal = before.filter, before.principal
 	place := i.placeAt(uint32(stack[0]))
@@ -52,7 +52,7 @@ func (i *instance) where() string {
 	return "; it was at " + string(c.filtered("place", []byte(place)))
 }
 
-// placeAt returns the text at an address of the guest, up to a zero, or "" if it can't be shown as a line.
+// placeAt returns the text at an address of the guest, up to a zero byte, or "" if it can't be shown as a line.
 func (i *instance) placeAt(address uint32) string {
 	memory := i.memory.linear.Bytes()
 	if address == 0 || uint64(address) >= uint64(len(memory)) {

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// TestWhere ends guests at a limit that say where they were, or try something else when they are asked.
+// TestWhere ends guests at a limit. When asked, they say where they were, or try something else.
 func TestWhere(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{})
@@ -53,7 +53,7 @@ func TestWhere(t *testing.T) {
 	}
 }
 
-// TestWhereIsPaidFor makes a guest compute for as long as it may when it is asked, inside another call.
+// TestWhereIsPaidFor has a guest compute for as long as it may when it is asked, inside another call.
 func TestWhereIsPaidFor(t *testing.T) {
 	t.Parallel()
 	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/hostile/where"))

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// TestQueueIsNotScanned queues many jobs behind one another, half of which somebody waits for: each is compared with a few others, not with all. Who
-// compares them elsewhere needs minutes for it.
+// TestQueueIsNotScanned queues many jobs, and somebody waits for half of them. Each is compared with a few others, not with all: comparing
+// all takes minutes.
 func TestQueueIsNotScanned(t *testing.T) {
 	t.Parallel()
 	const many = 100_000
 	s := New(1, 1<<30)
 	s.overrun = time.Hour
 	begin := make(chan struct{})
-	for _, takes := range []time.Duration{time.Hour, 0} { // one in each of the places for costly and for cheap jobs
+	for _, takes := range []time.Duration{time.Hour, 0} { // one in each place for costly jobs and for cheap ones
 		s.Add(&Job{Time: takes, Run: func() { <-begin }, Cancel: func() {}})
 	}
 	done := make(chan struct{}, many)

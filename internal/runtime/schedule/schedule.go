@@ -1,10 +1,9 @@
 // Package schedule runs jobs that can't be interrupted, so that cheap ones never wait for costly ones.
 //
-// Each job comes with a prediction of its cost, which puts it into one of three lanes: jobs that only load finished code, jobs that take
-// a moment, and jobs that take longer. Each lane has places of its own. Expensive jobs together stay
-// within a number of bytes.
+// Each job comes with a prediction of its cost, which puts it into one of three lanes: jobs that only load finished code, jobs that take a moment,
+// and jobs that take longer. Each lane has places of its own. Costly jobs together stay within a number of bytes.
 //
-// Predictions may be wrong: while a job that takes a second longer than predicted goes on, another begins in its place.
+// Predictions may be wrong: when a job has taken a second longer than predicted, another begins in its place.
 package schedule
 
 import (
@@ -19,23 +18,23 @@ import (
 type Job struct {
 	// Run does the work. If the scheduler is closed first, Cancel is called instead. Neither may panic.
 	Run, Cancel func()
-	// Order breaks ties between jobs that nobody waits for: the lower one comes first.
+	// Order breaks ties between jobs that nobody waits for: lower numbers come first.
 	Order uint64
-	// Time and Bytes are what the job is predicted to take.
+	// Time and Bytes are the job's predicted cost.
 	Time  time.Duration
 	Bytes int64
-	// Load tells that the job only loads what was made before.
+	// Load says that the job only loads what was made before.
 	Load bool
 
 	// Scheduler.mu guards these.
-	turn   time.Time // of a job that somebody waits for; zero means nobody does
-	queued *lane     // in whose queue it is, at this place; if nil, in none
+	turn   time.Time // its turn, if somebody waits for it; zero means nobody does
+	queued *lane     // the lane in whose queue it is, with its index there; nil: none
 	place  int
-	lane   *lane // in which it takes a place; if nil, it does not run, or takes longer than predicted
+	lane   *lane // the lane in which it has a place; nil: it does not run, or takes longer than predicted
 }
 
-// before reports whether j comes before another job of its lane: first what somebody waits for, by turn, then what is cheaper by
-// a factor of two, then by Order.
+// before reports whether j comes before another job of its lane. First come jobs that somebody waits for, by turn. Then cheaper ones, if the
+// difference is a factor of two, and then Order decides.
 func (j *Job) before(other *Job) bool {
 	switch urgent := !j.turn.IsZero(); {
 	case urgent != !other.turn.IsZero():
@@ -46,8 +45,8 @@ func (j *Job) before(other *Job) bool {
 	return cmp.Or(cmp.Compare(j.class(), other.class()), cmp.Compare(j.Order, other.Order)) < 0
 }
 
-// hurry gives a job its turn: the one that has waited longest comes first, and a cheaper one comes earlier by as much time as it saves. A
-// turn is never put off, so however many others come, each job's turn comes.
+// hurry gives a job its turn. The job that has waited longest comes first, and a cheaper job comes earlier by as much time as it saves. A turn is
+// never put off, so each job's turn comes, however many others come.
 func (j *Job) hurry() {
 	if j.turn.IsZero() {
 		j.turn = time.Now().Add(max(j.Time, cheapTime))
@@ -57,8 +56,7 @@ func (j *Job) hurry() {
 func (j *Job) class() int { return bits.Len64(uint64(max(j.Time, cheapTime))) }
 
 const (
-	// cheapTime and cheapBytes are the most that a cheap job is predicted to take: a call may wait that long without
-	// anybody's noticing.
+	// cheapTime and cheapBytes bound the predicted cost of a cheap job: a call may wait that long without anybody noticing.
 	cheapTime  = 100 * time.Millisecond
 	cheapBytes = 32 << 20
 	// overrun is by how much a job may exceed its prediction before another begins in its place.
@@ -69,11 +67,11 @@ const (
 
 // A lane holds jobs of one kind.
 type lane struct {
-	bytes    int64  // of the jobs that run at a time; a job that is larger runs alone
-	queue    []*Job // as package heap keeps it: the one whose turn it is comes first
-	compared int    // how often two jobs were
+	bytes    int64  // bound for the bytes of the jobs that run at a time; a larger job runs alone
+	queue    []*Job // a heap, as in package container/heap: the job whose turn it is comes first
+	compared int    // how often two jobs were compared
 	running  int
-	taken    int64 // bytes of those that run, overdue ones included
+	taken    int64 // bytes of running jobs, including overdue ones
 }
 
 // Len implements heap.Interface.
@@ -108,7 +106,7 @@ func (l *lane) Pop() any {
 	return j
 }
 
-// A Scheduler begins jobs as there is room. It is safe for concurrent use.
+// A Scheduler begins jobs when there is room. It is safe for concurrent use.
 type Scheduler struct {
 	overrun time.Duration
 
@@ -117,16 +115,16 @@ type Scheduler struct {
 	cheap    lane
 	costly   lane
 	most     int // places for loads
-	shared   int // places for cheap and costly jobs together
+	shared   int // places that cheap and costly jobs share
 	running  int // of all lanes
 	overruns int
 	closed   bool
-	idle     chan struct{} // closed when closed and nothing runs
+	idle     chan struct{} // closed once the scheduler is closed and nothing runs
 }
 
-// New returns a scheduler for that many processors. bytes bounds what costly jobs take together, and what loads take.
+// New returns a scheduler for that many processors. Costly jobs may use that many bytes together, and so may loads.
 //
-// Where there are three processors or more, cheap and costly jobs leave one of them free.
+// With three processors or more, cheap and costly jobs leave one of them free.
 func New(processors int, bytes int64) *Scheduler {
 	shared := max(2, processors-1)
 	return &Scheduler{
@@ -155,7 +153,7 @@ func (s *Scheduler) Add(j *Job) {
 	}
 }
 
-// Hurry tells that somebody waits for a job, which need not have been added yet.
+// Hurry says that somebody waits for a job, which need not have been added yet.
 func (s *Scheduler) Hurry(j *Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +163,7 @@ func (s *Scheduler) Hurry(j *Job) {
 	}
 }
 
-// Close cancels the jobs that have not begun, and does not wait for those that have. Closing twice is fine.
+// Close cancels the jobs that have not begun, and does not wait for those that have. It can be called twice.
 func (s *Scheduler) Close() {
 	var queued []*Job
 	s.mu.Lock()
@@ -188,17 +186,17 @@ func (s *Scheduler) Close() {
 	}
 }
 
-// Idle is closed when the scheduler is closed and no job runs.
+// Idle returns a channel that is closed once the scheduler is closed and no job runs.
 func (s *Scheduler) Idle() <-chan struct{} { return s.idle }
 
-// A State is how many jobs there are.
+// A State says how many jobs there are.
 type State struct {
 	Queued, Running int
-	// Late is how many of those that run take longer than predicted, and have been replaced.
+	// Late is how many of the running jobs take longer than predicted, and have been replaced.
 	Late int
 }
 
-// State tells how many jobs there are.
+// State returns how many jobs there are.
 func (s *Scheduler) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,7 +236,7 @@ func (s *Scheduler) begin() {
 	}
 }
 
-// next takes the job whose turn it is from the lane's queue, or returns nil where none may begin. s.mu is held.
+// next takes the job whose turn it is from the lane's queue. It returns nil if none may begin. s.mu is held.
 func (s *Scheduler) next(l *lane) *Job {
 	if s.closed || len(l.queue) == 0 || l.running >= s.places(l) {
 		return nil
@@ -251,7 +249,7 @@ func (s *Scheduler) next(l *lane) *Job {
 	return j
 }
 
-// places returns how many places a lane has now. Of the shared places, one is kept for cheap jobs and one for costly jobs, if there are any.
+// places returns how many places a lane has now. Of the shared places, one is reserved for cheap jobs, and one for costly jobs if there are any.
 func (s *Scheduler) places(l *lane) int {
 	switch l {
 	case &s.cheap:
@@ -286,7 +284,7 @@ func (s *Scheduler) run(j *Job, l *lane) {
 	s.begin()
 }
 
-// late gives the place of a job that takes longer than predicted to another.
+// late gives the place of a job that takes longer than predicted to another job.
 func (s *Scheduler) late(j *Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/schedule"
 )
 
-// A log notes when jobs begin and end.
+// A log records when jobs begin and end.
 type log struct {
 	mu    sync.Mutex
 	begun []string
@@ -21,7 +21,7 @@ type log struct {
 
 func newLog() *log { return &log{ended: map[string]time.Duration{}, start: time.Now()} }
 
-// job returns a job that takes what it is predicted to take, and longer by late.
+// job returns a job that takes as long as predicted, and late longer.
 func (l *log) job(name string, order uint64, takes time.Duration, bytes int64, late time.Duration) *schedule.Job {
 	return &schedule.Job{Order: order, Time: takes, Bytes: bytes, Cancel: func() {}, Run: func() {
 		l.mu.Lock()
@@ -55,7 +55,7 @@ const (
 	mib   = 1 << 20
 )
 
-// TestCheapPassesCostly queues costly jobs, and a cheap one after them: it doesn't wait for any, on any number of processors.
+// TestCheapPassesCostly queues costly jobs, and then a cheap one, which does not wait for any of them, on any number of processors.
 // Proves: Compiling is bounded
 func TestCheapPassesCostly(t *testing.T) {
 	t.Parallel()
@@ -84,7 +84,7 @@ func TestCheapPassesCostly(t *testing.T) {
 	}
 }
 
-// TestCostlyIsNotStarved queues many cheap jobs, and a costly one after them: it begins when the first cheap one ends.
+// TestCostlyIsNotStarved queues many cheap jobs, and then a costly one, which begins when the first cheap one ends.
 func TestCostlyIsNotStarved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestCostlyIsNotStarved(t *testing.T) {
 	})
 }
 
-// TestOrder holds the order within a lane: what somebody waits for, then the cheaper, then what came first.
+// TestOrder checks the order within a lane: first jobs that somebody waits for, then cheaper ones, then earlier ones.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -128,15 +128,15 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestNobodyStarves makes clients wait for one module after the other, all of which were queued before, in random order. Each waits as
-// long as what the other clients wait for takes, and not until what was queued before has been done.
+// TestNobodyStarves has clients wait for one module after another, in random order, all of which were queued before. Each client waits only as long
+// as the jobs take that the other clients wait for, not until everything queued before is done.
 func TestNobodyStarves(t *testing.T) {
 	t.Parallel()
 	const modules, clients, processors = 2000, 48, 2
 	for _, test := range []struct {
 		name  string
 		takes func(n int) time.Duration
-		most  time.Duration // that a client may wait
+		most  time.Duration // the longest that a client may wait
 	}{
 		{"cheap", func(int) time.Duration { return 50 * time.Millisecond }, (clients + processors) * 50 * time.Millisecond / processors},
 		// Only one costly job runs at a time. About three of the clients wait for long jobs, and none waits long behind short ones.
@@ -187,7 +187,7 @@ func TestNobodyStarves(t *testing.T) {
 	}
 }
 
-// TestLongComesAtLast makes a long job wait while shorter ones come that somebody waits for, too, faster than they can be done.
+// TestLongComesAtLast has a long job wait while shorter ones that somebody waits for, too, come faster than they can be done.
 func TestLongComesAtLast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -209,7 +209,7 @@ func TestLongComesAtLast(t *testing.T) {
 	})
 }
 
-// TestBytes makes costly jobs take memory: together they stay within the bound, and one that is above it runs alone.
+// TestBytes runs costly jobs that take memory. Together they stay within the bound, and a job above it runs alone.
 // Proves: Compiling is bounded
 func TestBytes(t *testing.T) {
 	t.Parallel()
@@ -244,7 +244,7 @@ func TestBytes(t *testing.T) {
 	})
 }
 
-// TestOverrun makes jobs take longer than predicted: others begin a second later, for two of them and no more.
+// TestOverrun has jobs take longer than predicted. A second later, others begin in place of two of them, but of no more.
 // Proves: Compiling is bounded
 func TestOverrun(t *testing.T) {
 	t.Parallel()
@@ -272,7 +272,7 @@ func TestOverrun(t *testing.T) {
 	})
 }
 
-// TestClose returns what has not begun, refuses more, and tells when the rest has ended.
+// TestClose returns jobs that have not begun, refuses further ones, and reports when the rest has ended.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -306,7 +306,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// BenchmarkSchedule runs 10,000 jobs that are queued together, half of which somebody waits for.
+// BenchmarkSchedule runs 10,000 jobs that are queued together. Somebody waits for half of them.
 func BenchmarkSchedule(b *testing.B) {
 	for b.Loop() {
 		s := schedule.New(2, 1024*mib)

@@ -14,10 +14,10 @@ const (
 	clockThread    = 3
 )
 
-// clocks are the clocks of guests. All but the real one count from when the set was made.
+// clocks are the clocks of guests. All except the real-time clock begin when the set was made.
 type clocks struct{ begun time.Time }
 
-// now reads a clock, in nanoseconds. Guests do not learn of CPU time; the time that has passed stands in for it.
+// now reads a clock, in nanoseconds. Guests do not learn their CPU time: the elapsed time takes its place.
 func (k clocks) now(id uint32) (nanos int64, ok bool) {
 	switch id {
 	case clockReal:

@@ -7,7 +7,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 )
 
-// The rights of descriptors. They restrict nothing here: refusals go by the kind of file.
+// The rights of descriptors. They restrict nothing here: what is refused depends on the kind of file.
 const (
 	rightRead     = 1 << 1
 	rightSeek     = 1 << 2
@@ -23,13 +23,12 @@ const (
 	rightPoll     = 1 << 27
 	rightsFile    = rightRead | rightSeek | rightSetFlags | rightTell | rightAdvise | rightStat | rightPoll
 	rightsDir     = rightSetFlags | rightOpen | rightReadDir | rightReadLink | rightPathStat | rightStat
-	// C libraries ask for no more rights than a directory passes on. It passes on the right to write, too, so that a guest that wants to
+	// C libraries request no more rights than a directory passes on. Here a directory also passes on the right to write, so that a guest that wants to
 	// write asks for it, and is refused.
 	rightsPassedOn = rightsFile | rightsDir | rightWrite
 )
 
-// fdStat describes the three streams as of unknown type, which is what WASI calls a pipe: a terminal would have
-// libraries flush every line.
+// fdStat gives the three streams the type unknown, as WASI does for a pipe: for a terminal, libraries would flush every line.
 func fdStat(c *hostcall.Call, stack []uint64) {
 	var stat [24]byte
 	var rights, passedOn uint64
@@ -79,10 +78,10 @@ func fileStat(c *hostcall.Call, stack []uint64) {
 	stack[0] = errnoSuccess
 }
 
-// maxVectors is the most buffers in one read or write (IOV_MAX elsewhere).
+// maxVectors is the most buffers in one read or write, called IOV_MAX elsewhere.
 const maxVectors = 1024
 
-// fdRead gives a plain WASI program its input, and a reactor nothing. It reads files from where they were read to.
+// fdRead gives a plain WASI program its input, and a reactor nothing. A file is read from the end of the previous read on.
 func fdRead(c *hostcall.Call, stack []uint64) {
 	if uint32(stack[0]) == 0 {
 		stack[0] = readInput(c, stack)
@@ -115,8 +114,8 @@ func readInput(c *hostcall.Call, stack []uint64) (errno uint64) {
 	return errnoSuccess
 }
 
-// fdWrite takes a plain WASI program's output from descriptor 1, and log lines otherwise. It takes at most
-// maxChunk bytes of a log line at a time; the guest then writes the rest.
+// fdWrite takes a plain WASI program's output from descriptor 1. Anything else becomes log lines, at most maxChunk bytes at a time; the guest then
+// writes the rest.
 func fdWrite(c *hostcall.Call, stack []uint64) {
 	fd := uint32(stack[0])
 	if fd != 1 && fd != 2 {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// A Permission is what a tool is granted of WASI: directories, which it finds in "/" under their names and can only read. It must not
-// be changed once a tool has it.
+// A Permission is what a tool is granted of WASI: directories, which it finds in "/" under their names, and can only read. It must not be changed
+// once a tool has it.
 type Permission struct {
-	// Directories are those that are granted. A name is a single element of a path.
+	// Directories are the granted directories. A name is a single element of a path.
 	Directories map[string]Directory
 }
 
@@ -19,32 +19,32 @@ func (g *Permission) Equal(other any) bool {
 	return ok && maps.Equal(g.Directories, o.Directories)
 }
 
-// A Directory is what can be granted. It is comparable, and safe for concurrent use.
+// A Directory can be granted. It is comparable, and safe for concurrent use.
 type Directory interface {
-	// Open opens the directory for one call, which closes it. What is in it may change at any time.
+	// Open opens the directory for one call, which closes it. Its content may change at any time.
 	Open() (Tree, error)
 }
 
-// A Tree is an open directory with all that is in it. One goroutine uses it at a time.
+// A Tree is an open directory with everything below it. One goroutine uses it at a time.
 //
-// Names are relative to it, with slashes, "." for itself, and no other element "." or "..". They need not be valid UTF-8. A tree has
-// to see to it that nothing leads out of it, links included. An error that wraps a syscall.Errno, fs.ErrNotExist, fs.ErrPermission
-// or fs.ErrInvalid means what it says; any other is taken for an attempt to leave the tree.
+// Names are relative to it, with slashes. "." is the tree itself; no other element is "." or "..". Names need not be valid UTF-8. A tree must make
+// sure that nothing leads out of it, including links. An error that wraps a syscall.Errno, fs.ErrNotExist, fs.ErrPermission or fs.ErrInvalid means
+// what it says; any other is taken for an attempt to leave the tree.
 type Tree interface {
-	// Open opens a regular file, which also is an io.ReaderAt, or a directory, which also is an fs.ReadDirFile and an
-	// io.Seeker. It opens nothing else, such as a device, and waits for nobody. Links are followed.
+	// Open opens a regular file, which is also an io.ReaderAt, or a directory, which is also an fs.ReadDirFile and an io.Seeker. It opens nothing else,
+	// such as a device, and does not block. It follows links.
 	Open(name string) (fs.File, error)
-	// Stat describes what a link leads to, and Lstat the link.
+	// Stat describes the target of a link, and Lstat the link itself.
 	Stat(name string) (fs.FileInfo, error)
 	Lstat(name string) (fs.FileInfo, error)
-	// ReadLink returns where a link leads.
+	// ReadLink returns the text of a link.
 	ReadLink(name string) (string, error)
-	// Close closes the tree. Files that it has opened stay open.
+	// Close closes the tree. Files that were opened in it stay open.
 	Close() error
 }
 
-// Guests find "/" open. It does not depend on the grant and is there in a start, too, if empty, C libraries and Go look once for the
-// directories that they find open, and a snapshot keeps what they have seen.
+// Guests find "/" open. It is there in a start, too, though empty, and whatever the grant: C libraries and Go check only once which directories are
+// open, and a snapshot keeps what they found.
 const (
 	rootFD   = 3
 	rootName = "/"

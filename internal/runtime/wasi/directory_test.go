@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/wasitest"
 )
 
-// A directory in memory. Its address is what is compared.
+// A directory in memory. Directories are compared by address.
 type directory struct {
 	files fstest.MapFS
 	fails error // of Open
@@ -62,7 +62,7 @@ func (l *listed) Seek(int64, int) (int64, error) {
 
 const cities = "Paris;48.85;2.35\nNairobi;-1.29;36.82\n"
 
-// grant returns the grant of a directory "geo" and of one with many files.
+// grant returns a grant of the directory "geo" and of one with many files.
 func grant() *wasi.Permission {
 	many := fstest.MapFS{}
 	for i := range 300 {
@@ -83,7 +83,7 @@ func grant() *wasi.Permission {
 	}}
 }
 
-// TestPaths opens and describes paths, as a guest may write them.
+// TestPaths opens and describes paths as a guest may write them.
 // Proves: Files are read, and nothing else
 func TestPaths(t *testing.T) {
 	t.Parallel()
@@ -134,7 +134,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestDescribe compares what guests are told of files.
+// TestDescribe compares what guests learn about files.
 func TestDescribe(t *testing.T) {
 	t.Parallel()
 	const unknown, folder, regular, link = 0, 3, 4, 7
@@ -185,7 +185,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestReadLink reads relative links. Those that lead out are not told, whether there is anything or not.
+// TestReadLink reads relative links. The text of a link that leads out is not returned, whether or not its target exists.
 func TestReadLink(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{"there": {}}
@@ -213,7 +213,7 @@ func TestReadLink(t *testing.T) {
 	}
 }
 
-// TestReadLinkWhileReplaced reads a link that leads out and is replaced by a file, before it is looked where it leads.
+// TestReadLinkWhileReplaced reads a link that leads out, and that is replaced by a file before its target is checked.
 func TestReadLinkWhileReplaced(t *testing.T) {
 	t.Parallel()
 	d := &replacing{&directory{files: fstest.MapFS{"d/a": {Data: []byte("../../out/passwd"), Mode: fs.ModeSymlink}}}}
@@ -225,7 +225,7 @@ func TestReadLinkWhileReplaced(t *testing.T) {
 	}
 }
 
-// A replacing directory has a file in the place of a link once that was read.
+// A replacing directory replaces a link by a file once the link was read.
 type replacing struct{ *directory }
 
 func (d *replacing) Open() (wasi.Tree, error) {
@@ -282,7 +282,7 @@ func TestNothingIsWritten(t *testing.T) {
 	}
 }
 
-// TestStart holds that a start finds "/", so that what it remembers is right for calls, and nothing in it.
+// TestStart checks that a start finds "/", so that what it remembers is right for calls, and that "/" is empty.
 func TestStart(t *testing.T) {
 	t.Parallel()
 	for name, g := range map[string]*wasitest.Guest{"start": wasitest.Start(t), "call": wasitest.Serve(t, grant())} {

@@ -17,9 +17,9 @@ const (
 	errnoIO          = 29
 	errnoIsDir       = 31
 	errnoLoop        = 32
-	errnoMFile       = 33 // the call has too many open
+	errnoMFile       = 33 // this call has too many open
 	errnoNameTooLong = 37
-	errnoNFile       = 41 // all calls together have
+	errnoNFile       = 41 // all calls together have too many open
 	errnoNoEnt       = 44
 	errnoNotDir      = 54
 	errnoNotSup      = 58
@@ -28,14 +28,14 @@ const (
 	errnoNotCapable  = 76
 )
 
-// errnoNames are what a log calls the answers to path_open.
+// errnoNames are the words by which the log names the results of path_open.
 var errnoNames = map[uint64]string{
 	errnoAcces: "EACCES", errnoAgain: "EAGAIN", errnoExist: "EEXIST", errnoInval: "EINVAL", errnoIO: "EIO", errnoIsDir: "EISDIR", errnoLoop: "ELOOP",
 	errnoMFile: "EMFILE", errnoNameTooLong: "ENAMETOOLONG", errnoNFile: "ENFILE", errnoNoEnt: "ENOENT", errnoNotDir: "ENOTDIR", errnoNotSup: "ENOTSUP",
 	errnoROFS: "EROFS", errnoNotCapable: "ENOTCAPABLE",
 }
 
-// errnoOf returns the number of a tree's error. A guest learns no more of it.
+// errnoOf returns the number of a tree's error. The guest learns nothing else about the error.
 func errnoOf(err error) uint64 {
 	if err == nil {
 		return errnoSuccess

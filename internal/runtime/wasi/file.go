@@ -20,7 +20,7 @@ const (
 	typeLink      = 7
 )
 
-// fileType returns what guests see of a file's type. For files that they can't open: that they exist.
+// fileType returns what guests see of a file's type. Of files that they can't open, they see only that they exist.
 func fileType(mode fs.FileMode) byte {
 	switch mode.Type() {
 	case 0:
@@ -33,11 +33,11 @@ func fileType(mode fs.FileMode) byte {
 	return typeUnknown
 }
 
-// fileStatSize is the size of what describes a file, in bytes.
+// fileStatSize is the size of a file's description in bytes.
 const fileStatSize = 64
 
-// writeStat describes what has that name below "/". Device and number of the file are the host's affair; libraries compare them,
-// so they are made of the name.
+// writeStat describes the file with that name below "/". Guests must not learn the host's device and file numbers. But libraries compare them, so
+// they are derived from the name.
 func writeStat(c *hostcall.Call, ptr uint64, name string, info fs.FileInfo) {
 	var stat [fileStatSize]byte
 	binary.LittleEndian.PutUint64(stat[0:], 1)
@@ -57,17 +57,17 @@ func writeStat(c *hostcall.Call, ptr uint64, name string, info fs.FileInfo) {
 	c.Write(ptr, stat[:])
 }
 
-// number returns the number of what has that name below "/". It is not 0.
+// number returns a number for the file with that name below "/". It is not 0.
 func number(name string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(name))
 	return h.Sum64() | 1<<63
 }
 
-// maxPiece is how many bytes of a file are read at a time; the guest comes back for more.
+// maxPiece is how many bytes of a file are read at a time; the guest must ask for the rest.
 const maxPiece = 64 << 10
 
-// read reads what is at offset into a list of buffers, maxPiece at most.
+// read reads from offset into a list of buffers, at most maxPiece bytes.
 func (d *descriptor) read(c *hostcall.Call, list, count uint64, offset int64) (n int, errno uint64) {
 	switch {
 	case d.dir:
@@ -75,7 +75,7 @@ func (d *descriptor) read(c *hostcall.Call, list, count uint64, offset int64) (n
 	case uint32(count) > maxVectors:
 		return 0, errnoInval
 	}
-	vectors := c.Read(list, uint64(uint32(count))*8) // a copy, because the guest may have them read over
+	vectors := c.Read(list, uint64(uint32(count))*8) // copied, because the guest may let the read overwrite its list of buffers
 	c.Charge(costRead + costVector*int(uint32(count)))
 	want := uint64(0)
 	for rest := vectors; len(rest) > 0; rest = rest[8:] {
@@ -131,7 +131,7 @@ func fdPRead(c *hostcall.Call, stack []uint64) {
 	stack[0] = errno
 }
 
-// What fd_seek counts from.
+// The origins from which fd_seek counts.
 const (
 	seekStart   = 0
 	seekCurrent = 1
@@ -154,7 +154,7 @@ func fdTell(c *hostcall.Call, stack []uint64) {
 	stack[0] = errno
 }
 
-// seek moves to where a file is read next. That may be behind its end.
+// seek sets where the next read begins. That may be beyond the end of the file.
 func seek(c *hostcall.Call, fd uint64, by int64, whence uint32) (errno uint64) {
 	if uint32(fd) < rootFD {
 		return errnoPipe
@@ -204,7 +204,7 @@ func fdClose(c *hostcall.Call, stack []uint64) {
 	stack[0] = errnoSuccess
 }
 
-// preopen reports whether the guest has found the descriptor open.
+// preopen reports whether a descriptor was open from the beginning.
 func preopen(c *hostcall.Call, fd uint64) bool {
 	d := opened(c, fd)
 	return d != nil && d.preopen
@@ -215,7 +215,7 @@ func prestat(c *hostcall.Call, stack []uint64) {
 		stack[0] = errnoBadF
 		return
 	}
-	c.WriteUint64(stack[1], uint64(len(rootName))<<32) // the tag of a directory is 0
+	c.WriteUint64(stack[1], uint64(len(rootName))<<32) // 0 is the tag of a directory
 	stack[0] = errnoSuccess
 }
 

@@ -51,7 +51,7 @@ func TestReads(t *testing.T) {
 		}
 	}
 	if got, errno := g.Read(fd, 10); got != "" || errno != success {
-		t.Errorf("far behind the end: got %q (%d)", got, errno)
+		t.Errorf("far beyond the end: got %q (%d)", got, errno)
 	}
 	list, count = g.Vectors(5)
 	for offset, want := range map[uint64]struct {
@@ -65,7 +65,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// traps reports whether a function ends the call, as one does that is given a place outside the memory.
+// traps reports whether a function ends the call, as it must if it gets an address outside the memory.
 func traps(g *wasitest.Guest, name string, params ...uint64) (trapped bool) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -78,7 +78,7 @@ func traps(g *wasitest.Guest, name string, params ...uint64) (trapped bool) {
 	return false
 }
 
-// TestVectors passes lists of buffers that are outside the memory, too long, or in the way of what is read.
+// TestVectors passes lists of buffers that are outside the memory, too long, or overwritten by what is read.
 func TestVectors(t *testing.T) {
 	t.Parallel()
 	g := wasitest.Serve(t, grant())
@@ -101,7 +101,7 @@ func TestVectors(t *testing.T) {
 			t.Errorf("%s: the call goes on", name)
 		}
 	}
-	// The second buffer is where the list is: what was read of the list counts, and not what has overwritten it.
+	// The second buffer lies over the list. The list counts as it was before it was overwritten.
 	g.Call("fd_seek", fd, 0, 0, wasitest.Result)
 	g.Vectors(8, 1<<20-wasitest.Buffer-8)
 	copy(g.Memory[wasitest.List:], []byte{wasitest.List, 0, 0, 0, 16, 0, 0, 0})
@@ -124,7 +124,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// TestDirectoriesAreNoFiles reads a directory as a file and the other way round, and what is not open.
+// TestDirectoriesAreNoFiles reads a directory as a file, a file as a directory, and descriptors that are not open.
 func TestDirectoriesAreNoFiles(t *testing.T) {
 	t.Parallel()
 	g := wasitest.Serve(t, grant())
@@ -165,7 +165,7 @@ func TestDirectoriesAreNoFiles(t *testing.T) {
 	}
 }
 
-// TestEntries reads directories with buffers of all sizes, and from cookies that were given and others.
+// TestEntries reads directories with buffers of all sizes, from cookies that it was given and from others.
 func TestEntries(t *testing.T) {
 	t.Parallel()
 	var many []string
@@ -200,7 +200,7 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// TestDescriptorsAreBounded opens all that a call may open, and more than all calls together may.
+// TestDescriptorsAreBounded opens as many files as a call may, and more than all calls together may.
 // Proves: Files are read, and nothing else
 func TestDescriptorsAreBounded(t *testing.T) {
 	t.Parallel()
@@ -236,7 +236,7 @@ func TestDescriptorsAreBounded(t *testing.T) {
 		t.Errorf("after the end %d descriptors are left of 1000, %d trees, and %d bytes are held", g.Descriptors, geo.open, g.Held)
 	}
 
-	// Calls of the tool inside one another are one client's.
+	// Calls of the tool inside one another count as one client's call.
 	outer, inner := wasitest.Serve(t, allowed), wasitest.Serve(t, allowed)
 	inner.Tallies = outer.Tallies
 	for range 60 {
@@ -275,7 +275,7 @@ func TestDescriptorsAreBounded(t *testing.T) {
 		t.Errorf("a missing file: got %d, and %d descriptors are left", errno, g.Descriptors)
 	}
 
-	// A descriptor of one call is nothing to another.
+	// A descriptor of one call means nothing in another.
 	first, second := wasitest.Serve(t, allowed), wasitest.Serve(t, allowed)
 	fd, _ := first.Open("geo/cities.csv")
 	if _, errno := second.Read(fd, 10); errno != badF {
@@ -283,7 +283,7 @@ func TestDescriptorsAreBounded(t *testing.T) {
 	}
 }
 
-// TestUses counts what was opened, and what could not be, of what was granted.
+// TestUses counts what was opened in granted directories, and what could not be opened.
 func TestUses(t *testing.T) {
 	t.Parallel()
 	g := wasitest.Serve(t, grant())
@@ -298,7 +298,7 @@ func TestUses(t *testing.T) {
 		g.List(".", 4096)
 		g.List("many", 4096)
 	}
-	held := g.Held - before // of the tree that was opened
+	held := g.Held - before // from the tree that was opened
 	g.End()
 	var got []string
 	for _, u := range g.Uses {
@@ -322,7 +322,7 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// TestErrors passes on what trees fail with.
+// TestErrors checks that trees' errors reach the guest.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]uint64{
@@ -335,7 +335,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestWorkIsCharged holds that what takes the host long costs the call.
+// TestWorkIsCharged checks that the call pays for whatever takes the host long.
 // Proves: A tool stops
 // Proves: Files are read, and nothing else
 func TestWorkIsCharged(t *testing.T) {

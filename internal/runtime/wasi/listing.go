@@ -12,13 +12,13 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 )
 
-// A listing is how far a guest has read a directory. It holds few entries at a time, however large the directory is. A cookie is
-// the number of the entry that comes next.
+// A listing is a guest's position in a directory. It holds few entries at a time, however large the directory is. A cookie is the number of
+// the next entry.
 type listing struct {
 	begin   uint64 // number of the first of entries
 	entries []entry
-	ended   bool   // there are none behind entries
-	known   uint64 // the highest number that a guest may ask for
+	ended   bool   // the directory has no further entries
+	known   uint64 // the highest number that the guest may ask for
 }
 
 type entry struct {
@@ -32,7 +32,7 @@ const entriesAtOnce = 64
 // entrySize is the size of an entry without its name, in bytes.
 const entrySize = 24
 
-// fdReadDir writes the entries from a cookie on. The last may be cut off, which tells the guest that there are more.
+// fdReadDir writes the entries from a cookie on. The last one may be cut off, which tells the guest that there are more.
 func fdReadDir(c *hostcall.Call, stack []uint64) {
 	if uint32(stack[0]) < rootFD {
 		stack[0] = errnoNotCapable
@@ -75,7 +75,7 @@ func fdReadDir(c *hostcall.Call, stack []uint64) {
 	stack[0] = errnoSuccess
 }
 
-// entry returns the entry with that number, or nil at the end. A guest may go back to where it was before, and no further than that.
+// entry returns the entry with that number, or nil at the end. A guest may go back to a number that it has seen, but not ahead.
 func (d *descriptor) entry(c *hostcall.Call, number uint64) (*entry, uint64) {
 	if d.listing == nil {
 		c.Hold(heldForListing)
@@ -128,7 +128,7 @@ func (l *listing) next(c *hostcall.Call, file fs.File) uint64 {
 	return errnoSuccess
 }
 
-// rewind makes the directory read again from its start.
+// rewind makes the listing begin again.
 func (d *descriptor) rewind(c *hostcall.Call) uint64 {
 	dir, ok := d.file.(io.Seeker)
 	if !ok {

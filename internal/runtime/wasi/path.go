@@ -26,12 +26,12 @@ const (
 // A place is what a guest's path leads to.
 type place struct {
 	name   string // below "/"; "." is "/" itself
-	slash  bool   // only a directory can be meant
+	slash  bool   // the path demands a directory
 	tree   Tree   // nil: "/" itself
 	within string // its name in the tree
 }
 
-// locate reads a path, which is relative to an open directory, and opens the tree that it leads into.
+// locate reads a path relative to an open directory, and opens the tree that it leads into.
 func locate(c *hostcall.Call, fd, ptr, length uint64) (at place, errno uint64) {
 	p := files(c)
 	d := opened(c, fd)
@@ -46,7 +46,7 @@ func locate(c *hostcall.Call, fd, ptr, length uint64) (at place, errno uint64) {
 		return at, errnoNameTooLong
 	}
 	given := string(c.View(ptr, length))
-	elements := strings.Count(given, "/") // as they were given: those that .. takes out take time, too
+	elements := strings.Count(given, "/") // counted before ".." removes any, since these take time, too
 	c.Charge(costPath + costElement*elements + len(given)*costByte)
 	if at.name, at.slash, errno = resolve(d.name, given); errno != errnoSuccess || at.name == "." {
 		return at, errno
@@ -60,8 +60,8 @@ func locate(c *hostcall.Call, fd, ptr, length uint64) (at place, errno uint64) {
 	return at, errno
 }
 
-// resolve returns what a path means that is relative to a directory, which it must not leave. It goes by the text: "a/.." is ".",
-// whatever a is.
+// resolve returns the meaning of a path relative to a directory, which the path must not leave. It only looks at the text: "a/.." is
+// ".", whatever a is.
 func resolve(dir, text string) (name string, slash bool, errno uint64) {
 	switch {
 	case text == "":
@@ -79,7 +79,7 @@ func resolve(dir, text string) (name string, slash bool, errno uint64) {
 	return path.Join(dir, clean), last == "" || last == "." || last == "..", errnoSuccess
 }
 
-// tree returns the tree of a granted directory, which it opens at its first use.
+// tree returns the tree of a granted directory. It opens the tree when it is first used.
 func (p *process) tree(c *hostcall.Call, name string) (Tree, uint64) {
 	if t := p.trees[name]; t != nil {
 		return t, errnoSuccess
@@ -137,7 +137,7 @@ func pathOpen(c *hostcall.Call, stack []uint64) {
 	stack[0] = errno
 }
 
-// open opens what is at the place, to be read.
+// open opens the file or directory at the place for reading.
 func (at place) open(c *hostcall.Call, follow bool, flags uint32, rights uint64) (fd uint32, errno uint64) {
 	p := current(c)
 	info, errno := at.stat(follow)
@@ -188,7 +188,7 @@ func pathStat(c *hostcall.Call, stack []uint64) {
 	stack[0] = errno
 }
 
-// pathReadLink tells where a link leads, unless it leads out: where to is not for guests to know. An absolute one does so always.
+// pathReadLink returns where a link leads, unless that is out of the tree, which guests must not learn. An absolute link always leads out.
 func pathReadLink(c *hostcall.Call, stack []uint64) {
 	at, errno := locate(c, stack[0], stack[1], stack[2])
 	if errno != errnoSuccess {
@@ -216,8 +216,8 @@ func pathReadLink(c *hostcall.Call, stack []uint64) {
 	c.WriteUint32(stack[5], uint32(len(to)))
 }
 
-// leadsOut reports whether a link at the place leads out of its tree. The text of the link decides first: the link may have been
-// replaced since, by one that stays inside.
+// leadsOut reports whether a link at the place leads out of its tree. It checks the text of the link first: the link may meanwhile have been replaced
+// by one that stays inside.
 func (at place) leadsOut(to string) bool {
 	if path.IsAbs(to) || filepath.IsAbs(to) {
 		return true
@@ -229,7 +229,7 @@ func (at place) leadsOut(to string) bool {
 	return err != nil && errnoOf(err) == errnoNotCapable
 }
 
-// refuse answers for functions that would change what is at a path. fd is the parameter with the directory.
+// refuse implements functions that would change something at a path. fd is the index of the parameter with the directory.
 func refuse(fd int) func(*hostcall.Call, []uint64) {
 	return func(c *hostcall.Call, stack []uint64) {
 		d := opened(c, stack[fd])

@@ -14,7 +14,7 @@ const (
 	eventSize        = 32
 )
 
-// The kinds of subscriptions, and the flag that makes a clock's timeout a point in time.
+// The kinds of subscriptions, and the flag by which a clock's timeout is a point in time.
 const (
 	pollClock    = 0
 	pollRead     = 1
@@ -22,8 +22,7 @@ const (
 	pollAbsolute = 1
 )
 
-// poll waits for the first of the guest's subscriptions. Descriptors are always ready; for a clock it sleeps, until
-// the call has to end at most.
+// poll waits for the first of the guest's subscriptions. Descriptors are always ready. For a clock it sleeps, at most until the call has to end.
 func (k clocks) poll(c *hostcall.Call, stack []uint64) {
 	n := uint64(uint32(stack[2]))
 	if n == 0 || n > maxVectors {
@@ -51,7 +50,7 @@ func (k clocks) poll(c *hostcall.Call, stack []uint64) {
 	stack[0] = errnoSuccess
 }
 
-// events appends to list the events that have occurred when the guest has slept for that long.
+// events appends to list the events that have occurred once the guest has slept for that long.
 func (k clocks) events(c *hostcall.Call, subscriptions, list []byte, slept time.Duration) []byte {
 	for ; len(subscriptions) > 0; subscriptions = subscriptions[subscriptionSize:] {
 		errno := uint16(errnoSuccess)
@@ -75,7 +74,7 @@ func (k clocks) events(c *hostcall.Call, subscriptions, list []byte, slept time.
 			errno = errnoInval
 		}
 		var event [eventSize]byte
-		copy(event[:8], subscriptions) // the guest's own mark
+		copy(event[:8], subscriptions) // the guest's own identifier
 		binary.LittleEndian.PutUint16(event[8:], errno)
 		event[10] = kind
 		binary.LittleEndian.PutUint64(event[16:], ready)
@@ -84,7 +83,7 @@ func (k clocks) events(c *hostcall.Call, subscriptions, list []byte, slept time.
 	return list
 }
 
-// firstClock returns how long it still is until the first of the subscriptions, which are all of valid clocks.
+// firstClock returns how long it takes until the first of the subscriptions is due. All must be of valid clocks.
 func (k clocks) firstClock(subscriptions []byte, slept time.Duration) time.Duration {
 	first := time.Duration(1<<63 - 1)
 	for ; len(subscriptions) > 0; subscriptions = subscriptions[subscriptionSize:] {
@@ -94,7 +93,7 @@ func (k clocks) firstClock(subscriptions []byte, slept time.Duration) time.Durat
 	return first
 }
 
-// wait returns how long it still is until the clock of the first subscription, if the guest has slept for that long.
+// wait returns how long it still takes until the clock of the first subscription is due, once the guest has slept for that long.
 func (k clocks) wait(subscription []byte, slept time.Duration) (time.Duration, bool) {
 	timeout := binary.LittleEndian.Uint64(subscription[24:])
 	nanos := int64(min(timeout, 1<<63-1))

@@ -9,17 +9,17 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 )
 
-// maxOpen is how many descriptors a call may have open beyond the three of every process, and how many files and directories a tool may have
-// open in a client's call, in all calls inside it together.
+// maxOpen is how many descriptors a call may have open, not counting the three that every process has. It is also how many files and directories a
+// tool may have open in a client's call and all calls inside it.
 const maxOpen = 64
 
 // A process is what the set keeps for one call.
 type process struct {
 	streams
 	grant *Permission   // nil: nothing is granted
-	open  []*descriptor // from rootFD on; if nil, closed. Without any, no function has asked for files
+	open  []*descriptor // from rootFD on; a closed one is nil. While it is empty, no function has needed files
 	trees map[string]Tree
-	piece []byte // what is read of a file, before it is the guest's
+	piece []byte // what was read from a file, before it is copied to the guest
 }
 
 // A descriptor is an open file or directory.
@@ -31,10 +31,10 @@ type descriptor struct {
 	offset  int64 // of the next read
 	listing *listing
 	sum     int64         // bytes that were read
-	took    time.Duration // what opening and reading took
+	took    time.Duration // time for opening and reading
 }
 
-// What the host holds for a guest, in bytes, about.
+// Roughly what the host holds for a guest, in bytes.
 const (
 	heldForFile    = 1 << 10
 	heldForListing = 24 << 10
@@ -50,8 +50,8 @@ func current(c *hostcall.Call) *process {
 	return p
 }
 
-// files is current for functions that need descriptors. "/" is open in each call; what is in it, and whether a guest may look, is the
-// grant's affair. In a start it is empty.
+// files is current for functions that need descriptors. "/" is open in each call. The grant decides what it contains, and whether the guest may look
+// at it. In a start it is empty.
 func files(c *hostcall.Call) *process {
 	p := current(c)
 	if p.open == nil {
@@ -63,14 +63,14 @@ func files(c *hostcall.Call) *process {
 	return p
 }
 
-// grants reports whether what has that name below "/" is in a granted directory. Whatever else a guest looks for does not exist, and is no use of
-// what it was granted: interpreters look for files of their own when they start, and for the lines of a traceback.
+// grants reports whether the file with that name below "/" is in a granted directory. Anything else does not exist for the guest, and looking for it
+// is not a use of the grant. Interpreters look for files of their own when they start, and for the lines of a traceback.
 func (p *process) grants(name string) bool {
 	first, _, _ := strings.Cut(name, "/")
 	return p.grant != nil && p.grant.Directories[first] != nil
 }
 
-// opened returns an open file or directory, or nil: one of the three streams is none, either.
+// opened returns an open file or directory, or nil. It also returns nil for the three streams.
 func opened(c *hostcall.Call, fd uint64) *descriptor {
 	if uint32(fd) < rootFD {
 		return nil
@@ -82,7 +82,7 @@ func opened(c *hostcall.Call, fd uint64) *descriptor {
 	return p.open[uint32(fd)-rootFD]
 }
 
-// room reports whether the call may open one more.
+// room reports whether the call may open one more descriptor.
 func (p *process) room() bool {
 	if len(p.open) < maxOpen {
 		return true
@@ -95,7 +95,7 @@ func (p *process) room() bool {
 	return false
 }
 
-// add gives a descriptor the lowest number that is free. There must be room.
+// add gives a descriptor the lowest free number. There must be room.
 func (p *process) add(d *descriptor) (fd uint32) {
 	for i, other := range p.open {
 		if other == nil {
@@ -107,8 +107,8 @@ func (p *process) add(d *descriptor) (fd uint32) {
 	return rootFD + uint32(len(p.open)-1)
 }
 
-// acquire makes room for a file that is about to be opened, and reports false where all calls together have too many open. It may end
-// the call, but never with a descriptor that nobody would give back.
+// acquire makes room for a file that is about to be opened. It returns false if all calls together have too many open. It may end the call, but never
+// while it holds a descriptor that nobody would give back.
 func acquire(c *hostcall.Call) bool {
 	c.Charge(costOpen)
 	c.Hold(heldForFile)
@@ -119,13 +119,13 @@ func acquire(c *hostcall.Call) bool {
 	return true
 }
 
-// release is for a file that was closed, or could not be opened.
+// release is called for a file that was closed, or could not be opened.
 func release(c *hostcall.Call) {
 	c.GiveDescriptor()
 	c.Hold(-heldForFile)
 }
 
-// acquireFile is acquire for one of those that a client's call may have open, or says why there can't be one more.
+// acquireFile is acquire for a file that counts towards maxOpen of a client's call. It returns an error number if there can't be one more.
 func acquireFile(c *hostcall.Call) (errno uint64) {
 	switch {
 	case !acquire(c):
@@ -137,13 +137,13 @@ func acquireFile(c *hostcall.Call) (errno uint64) {
 	return errnoSuccess
 }
 
-// releaseFile is release for what acquireFile has acquired.
+// releaseFile undoes acquireFile.
 func releaseFile(c *hostcall.Call) {
 	c.Tally(-1)
 	release(c)
 }
 
-// close closes a file, and counts what it was used for. The error of closing a file that was only read does not matter.
+// close closes a file, and counts its use. The error of closing a file that was only read does not matter.
 func (d *descriptor) close(c *hostcall.Call) {
 	if d.listing != nil {
 		c.Hold(-heldForListing)
@@ -158,12 +158,12 @@ func (d *descriptor) close(c *hostcall.Call) {
 	used(c, d.name, d.sum, d.took, errnoSuccess)
 }
 
-// used counts the use of what has that name below "/".
+// used counts the use of the file with that name below "/".
 func used(c *hostcall.Call, name string, read int64, took time.Duration, errno uint64) {
 	c.Used(hostcall.Use{Capability: "files", Target: path.Join(rootName, name), Received: read, Took: took, Outcome: errnoNames[errno]})
 }
 
-// End logs what is left of the streams, and closes all that is open.
+// End logs the unfinished lines of the streams, and closes everything that is open.
 func (p *process) End(c *hostcall.Call) {
 	for _, d := range p.open {
 		if d != nil {

@@ -9,11 +9,11 @@ import (
 
 // streams makes log lines of what a guest writes to stdout and stderr.
 type streams struct {
-	begun [3][]byte // of each descriptor, the line that has not ended; at most MaxLine and one byte
+	begun [3][]byte // the unfinished line of each descriptor; at most MaxLine and one byte
 	last  []byte    // last line of stderr that is not blank
 }
 
-// said takes what the guest wrote to stdout or stderr.
+// said processes what the guest wrote to stdout or stderr.
 func said(c *hostcall.Call, fd uint32, piece []byte) {
 	s := &current(c).streams
 	begun := &s.begun[fd]
@@ -29,7 +29,7 @@ func said(c *hostcall.Call, fd uint32, piece []byte) {
 	}
 }
 
-// flush logs the lines that were begun and not ended.
+// flush logs unfinished lines.
 func (s *streams) flush(c *hostcall.Call) {
 	for fd, begun := range s.begun {
 		s.line(c, uint32(fd), begun)
@@ -50,7 +50,7 @@ func (s *streams) line(c *hostcall.Call, fd uint32, text []byte) {
 	c.Log(slog.LevelInfo, "stdout", text)
 }
 
-// join appends what a line still has room for: one byte above MaxLine tells that there was more.
+// join appends as much of a line as there is room for. One byte above MaxLine shows that there was more.
 func join(begun, piece []byte) []byte {
 	return append(begun, piece[:min(len(piece), hostcall.MaxLine+1-len(begun))]...)
 }

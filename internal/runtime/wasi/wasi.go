@@ -1,5 +1,5 @@
-// Package wasi is WASI preview 1: stdin, stdout and stderr, clocks, randomness, and the directories that a tool was granted, which it
-// can only read. There are no arguments, no environment and no sockets.
+// Package wasi implements WASI preview 1: stdin, stdout and stderr, clocks, randomness, and the directories that a tool was granted, which it can
+// only read. There are no arguments, no environment and no sockets.
 package wasi
 
 import (
@@ -14,23 +14,23 @@ import (
 // Module is the name of the import module.
 const Module = "wasi_snapshot_preview1"
 
-// What the host's work is estimated to take, in nanoseconds.
+// The estimated times of the host's work, in nanoseconds.
 const (
 	costRandom = 1  // of a random byte
-	costStream = 16 // of a byte that is searched for lines
-	costVector = 12 // of a buffer in a list of them, empty or not
+	costStream = 16 // of a byte that is searched for line breaks
+	costVector = 12 // of a buffer in a list, even if it is empty
 	costEvent  = 50 // of a subscription of poll_oneoff
 
 	costPath    = 3000 // of finding a file
 	costElement = 1500 // of a further element of its path
 	costByte    = 1    // of a byte of its path
 	costOpen    = 8000 // of opening it
-	costRead    = 1500 // of a system call on an open one
+	costRead    = 1500 // of a system call on an open file
 	costEntry   = 300  // of an entry of a directory
 )
 
-// Set returns all functions of the preview. What a call may see of files is its [Permission]; whatever else needs a grant answers with an
-// error number.
+// Set returns all functions of the preview. A [Permission] says which files a call may see. Any other function that would need a grant returns
+// an error number.
 func Set() *hostcall.Set {
 	// What docs/generated/functions.md says of the module:
 	//
@@ -56,7 +56,8 @@ func Set() *hostcall.Set {
 	deny := func(errno uint64) body {
 		return func(_ *hostcall.Call, stack []uint64) { stack[0] = errno }
 	}
-	// on answers for the three streams, and for files and directories that are open; any other descriptor is a bad one.
+	// on returns a function that answers with stream for the three streams, with file for open files and directories, and with EBADF for any
+	// other descriptor.
 	on := func(stream, file uint64) body {
 		return func(c *hostcall.Call, stack []uint64) {
 			switch {
@@ -136,21 +137,20 @@ func procExit(c *hostcall.Call, stack []uint64) {
 	c.Exit(uint32(stack[0]), last)
 }
 
-// schedYield waits for all others that want to run, so what it takes has nothing to do with its cost.
+// schedYield lets all others run that want to. How long that takes has nothing to do with its cost.
 func schedYield(c *hostcall.Call, stack []uint64) {
 	c.Wait(func(context.Context) { runtime.Gosched() })
 	stack[0] = errnoSuccess
 }
 
-// zeroSizes tells that there are no arguments, or no environment.
+// zeroSizes says that there are no arguments, or no environment.
 func zeroSizes(c *hostcall.Call, stack []uint64) {
 	c.WriteUint32(stack[0], 0)
 	c.WriteUint32(stack[1], 0)
 	stack[0] = errnoSuccess
 }
 
-// maxChunk is the most bytes of a log stream or of randomness that are handled in one go, so that the call's deadline is looked
-// at again.
+// maxChunk is the most bytes of a log stream or of randomness that are processed at a time. After each such piece, the call's deadline is checked.
 const maxChunk = 64 << 10
 
 func randomGet(c *hostcall.Call, stack []uint64) {

@@ -31,13 +31,13 @@ const (
 	notCapable  = 76
 )
 
-// TestNothingGranted calls every function that could reach something, with the descriptors that are open and others.
+// TestNothingGranted calls every function that could reach something, with open descriptors and with others.
 // Proves: Nothing without a grant
 func TestNothingGranted(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		names               string
-		stream, root, other uint64 // answers for the descriptors 0 to 2, 3, and 4
+		stream, root, other uint64 // answers for the descriptors 0 to 2, for 3, and for 4
 	}{
 		{"args_get environ_get", success, success, success},
 		{"fd_close fd_sync fd_datasync fd_fdstat_set_flags fd_fdstat_get fd_filestat_get", success, success, badF},
@@ -66,7 +66,7 @@ func TestNothingGranted(t *testing.T) {
 	}
 }
 
-// TestLines writes to stdout and stderr in pieces: each line is logged once, and what has no end when the call ends.
+// TestLines writes to stdout and stderr in pieces. Each line is logged once, as is an unfinished one when the call ends.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	g := wasitest.Serve(t, nil)
@@ -90,7 +90,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestYield ends a call that lets others run, and may wait long for its turn, when it has to end.
+// TestYield has a call let others run, which may take long. The call still ends when it has to.
 // Proves: A tool stops
 func TestYield(t *testing.T) {
 	t.Parallel()
@@ -106,7 +106,7 @@ func TestYield(t *testing.T) {
 	}
 }
 
-// TestPoll checks that open descriptors are ready, to be read or to be written.
+// TestPoll checks that open descriptors are ready for reading and writing.
 func TestPoll(t *testing.T) {
 	t.Parallel()
 	g := wasitest.Serve(t, grant())

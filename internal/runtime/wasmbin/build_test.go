@@ -6,7 +6,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/wasmtest"
 )
 
-// What tests put modules together of, and what they are tried on.
+// Parts from which tests build modules, and modules to test with.
 var (
 	module, section, custom = wasmtest.Module, wasmtest.Section, wasmtest.Custom
 	vec, str, b, leb        = wasmtest.Vec, wasmtest.Str, wasmtest.Bytes, wasmtest.LEB

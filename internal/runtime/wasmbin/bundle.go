@@ -8,19 +8,19 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/internal/opcode"
 )
 
-// Made is a module of an engine and a bundle that are kept apart: so many modules share one engine.
+// Made is a module in two parts, an engine and a bundle, so that many modules share one engine.
 type Made struct {
 	Module *Module // the engine
-	Bundle []byte  // for the address that the engine exports; if nil, the module is whole as it is
+	Bundle []byte  // for the address that the engine exports; nil: the engine alone is the module
 }
 
-// Size returns how many bytes the two have.
+// Size returns the size of both parts in bytes.
 func (m Made) Size() int { return len(m.Module.data) + len(m.Bundle) }
 
-// A Bundle is what makes a tool of an engine, a language's interpreter: the data segment that AppendData has put at the address which
-// the engine exports. Without it, the module is the engine, which is the same for all of its tools.
+// A Bundle is what turns an engine, the interpreter of a language, into a tool: the data segment that AppendData has put at the address that the
+// engine exports. Without the bundle, the module is the engine, which is the same for all of its tools.
 type Bundle struct {
-	// Address is where the bundle belongs in the memory. Whether it lies inside has not been checked.
+	// Address is where the bundle belongs in the memory. Whether it fits into the memory has not been checked.
 	Address uint32
 	// Content shares memory with the module.
 	Content []byte
@@ -29,8 +29,8 @@ type Bundle struct {
 	start  int // offset of the segment
 }
 
-// Bundle returns the module's bundle: its last data segment, if it is at the address that the module exports by that name. ok is
-// false if the module has no engine, or is the engine itself.
+// Bundle returns the module's bundle: its last data segment, if that is at the address that the module exports by that name. ok is false if the
+// module is the engine itself, or has none.
 func (m *Module) Bundle(export string) (b Bundle, ok bool) {
 	address, ok := m.Constant(export)
 	if !ok {
@@ -58,7 +58,7 @@ func (m *Module) Bundle(export string) (b Bundle, ok bool) {
 	return b, ok && r.Err == nil
 }
 
-// parts yields the engine in parts, as Bare would return it, but for the header.
+// parts yields the parts of the engine, as Bare would return it, without the header.
 func (b Bundle) parts(yield func([]byte)) {
 	m := b.module
 	r := &Reader{Data: m.data, Pos: len(Header), End: len(m.data)}
@@ -89,7 +89,7 @@ func (b Bundle) EngineSum() (sum [sha256.Size]byte) {
 	return sum
 }
 
-// IsOf reports whether engine is what Engine returns.
+// IsOf reports whether engine equals what Engine returns.
 func (b Bundle) IsOf(engine []byte) bool {
 	rest, ok := bytes.CutPrefix(engine, []byte(Header))
 	b.parts(func(part []byte) {
@@ -107,8 +107,8 @@ func (b Bundle) Engine() []byte {
 	return out
 }
 
-// Constant returns the value of the immutable i32 global that the module exports by that name. ok is false if there is no such
-// export, or if the global does not begin as a plain constant.
+// Constant returns the value of the immutable i32 global that the module exports by that name. ok is false if there is no such export, or if the
+// global's initial value is not a plain constant.
 func (m *Module) Constant(name string) (value uint32, ok bool) {
 	e, ok := m.Export(name)
 	if !ok || e.Kind != KindGlobal || e.Global != (GlobalType{Type: I32}) {
@@ -127,7 +127,7 @@ func (m *Module) Constant(name string) (value uint32, ok bool) {
 		r.constant()
 	}
 	r.globalType()
-	// An imported global has no value here: then the reader is at its end, or at another's.
+	// An imported global has no value here. The reader is then at its end, or at another global.
 	value, ok = r.I32Constant()
 	return value, ok && index >= imported
 }
@@ -145,9 +145,9 @@ func (m *Module) exportedIndex(name string) int {
 	return -1
 }
 
-// AppendData returns a copy of the module's bytes with one more data segment, after the existing ones: the one that puts content at address
-// when an instance starts. Every other section is as it was, byte for byte, but for the data count section, where there is one. The content
-// has to fit into the memory as it is declared.
+// AppendData returns a copy of the module's bytes with one more data segment after the existing ones, which puts content at address when an instance
+// starts. Every other section stays the same, byte for byte, except the data count section, if there is one. The content has to fit into the memory
+// as it is declared.
 func (m *Module) AppendData(address uint32, content []byte) ([]byte, error) {
 	if len(m.memories) == 0 {
 		return nil, fmt.Errorf("wasm: the module has no memory for a data segment of %d bytes", len(content))
@@ -162,7 +162,7 @@ func (m *Module) AppendData(address uint32, content []byte) ([]byte, error) {
 	segment = AppendU32(append(segment, opcode.End), uint32(len(content)))
 	segment = append(segment, content...)
 
-	out := append(make([]byte, 0, len(m.data)+len(segment)+16), Header...) // 16: what counts and sizes can grow by
+	out := append(make([]byte, 0, len(m.data)+len(segment)+16), Header...) // 16: by how many bytes the counts and sizes can grow
 	r := &Reader{Data: m.data, Pos: len(Header), End: len(m.data)}
 	found := false
 	for r.Left() > 0 {
@@ -185,7 +185,7 @@ func (m *Module) AppendData(address uint32, content []byte) ([]byte, error) {
 	return out, r.Err
 }
 
-// appendSection appends a section whose content is the parts, one behind the other.
+// appendSection appends a section whose content is the parts, one after another.
 func appendSection(module []byte, id byte, parts ...[]byte) []byte {
 	size := 0
 	for _, part := range parts {

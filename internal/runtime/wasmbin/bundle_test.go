@@ -11,7 +11,7 @@ import (
 
 const bundleName = "toolsrv_bundle"
 
-// What engines are put together of: the global at 1024 is the address of the bundle.
+// Parts from which engines are built: the global with the value 1024 is the address of the bundle.
 var (
 	bundleGlobal = section(6, vec(b(0x7f, 0, 0x41, 0x80, 0x08, 0x0b)))
 	bundleExport = section(7, vec(append(str(bundleName), 3, 0)))
@@ -29,7 +29,7 @@ func parse(t *testing.T, m []byte) *wasmbin.Module {
 	return parsed
 }
 
-// What AppendData appends at the engine's address, Bundle finds, and what is left is the engine.
+// Bundle finds what AppendData has appended at the engine's address, and the rest is the engine.
 func TestBundle(t *testing.T) {
 	t.Parallel()
 	count := func(n int) []byte { return section(12, leb(n)) }
@@ -88,7 +88,7 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// What is not an engine has no bundle, whatever its last segment is.
+// A module that is not an engine has no bundle, whatever its last segment is.
 func TestNoBundle(t *testing.T) {
 	t.Parallel()
 	at := func(address ...byte) []byte {
@@ -118,7 +118,7 @@ func TestNoBundle(t *testing.T) {
 	}
 }
 
-// Whatever is appended is found again, and what is left is the engine. A bundle that a stranger wrote leaves a module that parses.
+// Whatever is appended is found again, and the rest is the engine. A stranger's module still parses once its bundle is removed.
 // Proves: A tool touches no memory but its own
 func FuzzBundle(f *testing.F) {
 	addSeeds(func(m []byte) { f.Add(m, []byte("x")) })
@@ -139,7 +139,7 @@ func FuzzBundle(f *testing.F) {
 				t.Fatalf("without its bundle, the module does not parse: %v", err)
 			}
 			if engine.Sum() != found.EngineSum() {
-				t.Fatal("the engine has another sum than was said")
+				t.Fatal("the engine's sum is not what EngineSum returned")
 			}
 		}
 		address, ok := m.Constant(bundleName)

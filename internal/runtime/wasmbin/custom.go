@@ -8,8 +8,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// Custom returns the content of the custom section of that name, which shares the module's memory. ok is false where
-// there is none. Two sections of one name are an error: readers would not agree on which one counts.
+// Custom returns the content of the custom section with that name, which shares the module's memory. ok is false if there is none. Two sections with
+// the same name are an error: readers would not agree on which one to use.
 func (m *Module) Custom(name string) (content []byte, ok bool, err error) {
 	r := &Reader{Data: m.data, Pos: len(Header), End: len(m.data)}
 	first := 0
@@ -26,8 +26,8 @@ func (m *Module) Custom(name string) (content []byte, ok bool, err error) {
 	return content, ok, r.Err
 }
 
-// Sum returns the SHA-256 of what Rewrite reads: of the module without its custom sections, "name" excepted. Two modules of one
-// sum are rewritten to the same. It is made once: the module may be an interpreter, and a server may have thousands of its scripts.
+// Sum returns the SHA-256 of what Rewrite reads: the module without its custom sections, except "name". Two modules with the same sum are rewritten
+// to the same module. The sum is computed once: the module may be an interpreter, and a server may have thousands of its scripts.
 func (m *Module) Sum() [sha256.Size]byte {
 	m.sums.Do(func() { m.sum = m.makeSum() })
 	return m.sum
@@ -45,7 +45,7 @@ func (m *Module) makeSum() (sum [sha256.Size]byte) {
 	return sum
 }
 
-// Bare returns a copy of the module without what Sum leaves out. Both are rewritten to the same.
+// Bare returns a copy of the module without what Sum leaves out. Both are rewritten to the same module.
 func (m *Module) Bare() []byte {
 	size := len(Header)
 	r := &Reader{Data: m.data, Pos: len(Header), End: len(m.data)}
@@ -72,8 +72,8 @@ func SetCustom(module []byte, name string, content []byte) ([]byte, error) {
 	return m.SetCustom(name, content)
 }
 
-// SetCustom returns a copy of the module's bytes that has content in a custom section of that name, as its last section.
-// Whatever custom sections of the name were there are gone; all other sections are as they were, byte for byte.
+// SetCustom returns a copy of the module's bytes whose last section is a custom section with that name and content. It replaces any custom sections
+// with the same name. All other sections stay the same, byte for byte.
 func (m *Module) SetCustom(name string, content []byte) ([]byte, error) {
 	module := m.data
 	if !utf8.ValidString(name) {
@@ -89,7 +89,7 @@ func (m *Module) SetCustom(name string, content []byte) ([]byte, error) {
 			return nil, r.Err
 		}
 	}
-	out := make([]byte, 0, len(module)+len(name)+len(content)+11) // 11: the id and two numbers at their longest
+	out := make([]byte, 0, len(module)+len(name)+len(content)+11) // 11: the id and two numbers of the greatest length
 	out = append(out, Header...)
 	r := &Reader{Data: module, Pos: len(Header), End: len(module)}
 	for r.Left() > 0 {
@@ -103,15 +103,15 @@ func (m *Module) SetCustom(name string, content []byte) ([]byte, error) {
 	return AppendCustom(out, name, content), nil
 }
 
-// AppendCustom appends a custom section to a module that has none of that name.
+// AppendCustom appends a custom section to a module that has none with that name.
 func AppendCustom(module []byte, name string, content []byte) []byte {
 	size := len(AppendU32(nil, uint32(len(name)))) + len(name) + len(content)
 	module = AppendU32(append(module, SectionCustom), uint32(size))
 	return append(AppendName(module, name), content...)
 }
 
-// NameSection is the custom section with the names for stack traces. The compiler reads it and allocates by its counts, so
-// Parse checks it although it means nothing to the program.
+// NameSection is the custom section with the names for stack traces. The compiler reads it and allocates by its counts. So Parse checks it, although
+// the program does not need it.
 const NameSection = "name"
 
 // The subsections of the name section that the compiler reads.

@@ -47,7 +47,7 @@ func TestCustom(t *testing.T) {
 	}
 }
 
-// What a caller appends to a section's content must not run into the module.
+// If a caller appends to a section's content, that must not change the module.
 func TestCustomIsClipped(t *testing.T) {
 	t.Parallel()
 	before := slices.Clone(whole)
@@ -97,7 +97,7 @@ func TestSetCustom(t *testing.T) {
 	}
 }
 
-// TestSum changes each byte of a module in turn: whatever Rewrite reads changes the sum, and custom sections do not.
+// TestSum changes each byte of a module in turn. Whatever Rewrite reads changes the sum, and custom sections do not.
 func TestSum(t *testing.T) {
 	t.Parallel()
 	plain := module(types, section(3, vec(b(0))), section(10, vec(b(2, 0, 0x0b))), section(11, vec([]byte("\x01\x03abc"))))
@@ -125,7 +125,7 @@ func TestSum(t *testing.T) {
 	if sum(module(types, function, section(8, b(0)), code)) == sum(module(types, function, section(12, b(0)), code)) {
 		t.Error("a start of function 0 and a count of 0 data segments have one sum")
 	}
-	between := custom("between", string(section(8, b(0)))) // what a custom section holds is not a section
+	between := custom("between", string(section(8, b(0)))) // the content of a custom section is not a section
 	parts := [][]byte{types, function, code, section(11, vec([]byte("\x01\x03abc")))}
 	for n := range len(parts) + 1 {
 		if sum(module(slices.Insert(slices.Clone(parts), n, between)...)) != want {

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 )
 
-// With a memory of one page, and a global for each way to begin.
+// A module with a memory of one page, and a global for each kind of initial value.
 var (
 	oneMemory = section(5, vec(b(0, 1)))
 	globals   = section(6, vec(

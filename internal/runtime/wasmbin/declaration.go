@@ -71,7 +71,7 @@ func (t ValueType) String() string {
 // A FuncType is the type of a function. Its slices are shared and must not be changed.
 type FuncType struct{ Params, Results []ValueType }
 
-// String returns the type such as "(i32, i32) -> (i64)".
+// String returns the type in the form "(i32, i32) -> (i64)".
 func (t FuncType) String() string {
 	list := func(types []ValueType) string {
 		words := make([]string, len(types))
@@ -101,7 +101,7 @@ func (t GlobalType) String() string {
 type Import struct {
 	Module, Name string
 	Kind         Kind
-	// Type is the function's type where Kind is KindFunction, Global the global's where it is KindGlobal.
+	// Type is the function's type if Kind is KindFunction. Global is the global's type if Kind is KindGlobal.
 	Type   FuncType
 	Global GlobalType
 }
@@ -110,7 +110,7 @@ type Import struct {
 type Export struct {
 	Name string
 	Kind Kind
-	// Type is the function's type where Kind is KindFunction, Global the global's where it is KindGlobal.
+	// Type is the function's type if Kind is KindFunction. Global is the global's type if Kind is KindGlobal.
 	Type   FuncType
 	Global GlobalType
 }
@@ -135,8 +135,8 @@ type Table struct {
 
 func (m *Module) readTypes(r *Reader) {
 	n := r.count(maxTypes, "types")
-	m.types = make([]FuncType, 0, min(n, r.Left()/3))        // a type takes three bytes at least
-	values := make([]ValueType, 0, min(r.Left(), maxValues)) // of all types; each takes a byte, so this never grows
+	m.types = make([]FuncType, 0, min(n, r.Left()/3))        // a type takes at least three bytes
+	values := make([]ValueType, 0, min(r.Left(), maxValues)) // of all types; each value takes a byte, so this never grows
 	list := func(limit int, what string) []ValueType {
 		start, at := len(values), r.Pos
 		n := r.count(limit, what)
@@ -197,7 +197,7 @@ func (m *Module) readImports(r *Reader) {
 	}
 }
 
-// typeAt returns the function type of that index.
+// typeAt returns the function type with that index.
 func (m *Module) typeAt(r *Reader, at int, index uint32) FuncType {
 	if int64(index) >= int64(len(m.types)) {
 		r.Fail(at, "type %d is not declared: there are %d", index, len(m.types))

@@ -17,7 +17,7 @@ func addSeeds(add func(module []byte)) {
 	}
 }
 
-// No bytes make Parse panic, or allocate more than in proportion to their number; what it accepts, wazero can be given.
+// No bytes make Parse panic, or allocate more than in proportion to their number. Whatever it accepts can be passed to wazero.
 // Proves: Compiling is bounded
 func FuzzParse(f *testing.F) {
 	addSeeds(func(m []byte) { f.Add(m) })
@@ -53,8 +53,8 @@ func FuzzParse(f *testing.F) {
 		if end != len(module) {
 			t.Errorf("the sections end at %d of %d", end, len(module))
 		}
-		_, _ = m.Features()     // it may know of none, but not break
-		_ = compiles(r, module) // it may refuse it, but not break
+		_, _ = m.Features()     // it need not know any, but must not panic
+		_ = compiles(r, module) // it may refuse it, but must not panic
 	})
 }
 
@@ -95,7 +95,7 @@ func FuzzSetCustom(f *testing.F) {
 			t.Fatalf("set again: got %q, %v, want %q", again, err, set)
 		}
 		if _, err := wasmbin.Parse(rest); err != nil && !errors.Is(err, wasmbin.ErrUnsupported) {
-			t.Fatalf("the rest is no module: %v", err)
+			t.Fatalf("the rest is not a module: %v", err)
 		}
 	})
 }

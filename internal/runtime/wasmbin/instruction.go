@@ -7,21 +7,21 @@ type Instruction struct {
 	Op    uint16
 	Start int    // offset of the opcode
 	A, B  uint32 // indices in the order of the binary format; A is also the value of i32.const, and the number of br_table's labels
-	Block int64  // type of a block, as the binary format has it: an index, or a negative number
-	Table int    // offset of a br_table's labels, the default last
+	Block int64  // type of a block, as in the binary format: an index, or a negative number
+	Table int    // offset of a br_table's labels; the last one is the default
 }
 
 // EmptyBlock is Instruction.Block of a block without parameters and results.
 const EmptyBlock = opcode.BlockEmpty - 0x80
 
-// Read reads the instruction at r.Pos. It accepts what the compiler accepts with the features that are turned on. An unknown
-// opcode is an error, and so is an encoding that two decoders could read differently.
+// Read reads the instruction at r.Pos. It accepts what the compiler accepts with the features that are turned on. An unknown opcode is an error, as
+// is an encoding that two decoders could read differently.
 func (in *Instruction) Read(r *Reader) {
 	in.Start, in.A, in.B = r.Pos, 0, 0
 	op := r.Byte("an instruction")
 	in.Op = uint16(op)
 	switch {
-	case op >= opcode.LocalGet && op <= opcode.TableSet: // first, for half of all instructions are such
+	case op >= opcode.LocalGet && op <= opcode.TableSet: // first, since these are half of all instructions
 		in.A = r.U32("an index")
 	case op >= opcode.I32Eqz && op <= opcode.I64Extend32S: // numbers
 	case op == opcode.Unreachable, op == opcode.Nop, op == opcode.Else, op == opcode.End, op == opcode.Return, op == opcode.Drop, op == opcode.Select, op == opcode.RefIsNull:
@@ -72,8 +72,8 @@ func (in *Instruction) Read(r *Reader) {
 	}
 }
 
-// ReadConstant reads the next instruction of a constant expression; the last one is opcode.End. It accepts constants, the
-// values of globals, references, and what the proposal of extended constants adds.
+// ReadConstant reads the next instruction of a constant expression; the last one is opcode.End. It accepts constants, the values of globals,
+// references, and the instructions of the proposal for extended constants.
 func (in *Instruction) ReadConstant(r *Reader) {
 	if r.Left() == 0 {
 		r.Fail(r.Pos, "a constant expression is cut off")
@@ -92,14 +92,14 @@ func (in *Instruction) ReadConstant(r *Reader) {
 	}
 }
 
-// constant passes over a constant expression.
+// constant skips a constant expression.
 func (r *Reader) constant() {
 	var in Instruction
 	for in.ReadConstant(r); r.Err == nil && in.Op != opcode.End; in.ReadConstant(r) {
 	}
 }
 
-// I32Constant passes over a constant expression, and returns its value if it is one i32.const.
+// I32Constant skips a constant expression, and returns its value if it is a single i32.const.
 func (r *Reader) I32Constant() (value uint32, ok bool) {
 	start := r.Pos
 	var in Instruction
@@ -114,13 +114,12 @@ func (r *Reader) I32Constant() (value uint32, ok bool) {
 	return 0, false
 }
 
-// Labels returns a reader of the labels of a br_table: A of them, and the default. data is what the instruction was read
-// from.
+// Labels returns a reader of the labels of a br_table: A labels, and the default. data is what the instruction was read from.
 func (in *Instruction) Labels(data []byte) Reader {
 	return Reader{Data: data, Pos: in.Table, End: len(data)}
 }
 
-// memory reads what follows a load or a store.
+// memory reads the operands of a load or a store.
 func (in *Instruction) memory(r *Reader) {
 	if align := r.U32("an alignment"); align > 4 {
 		r.Fail(in.Start, "an alignment of 2**%d is %w", align, ErrUnsupported)
@@ -156,8 +155,8 @@ func (in *Instruction) bulk(r *Reader) {
 	}
 }
 
-// vector reads what follows the prefix 0xfd. The number of the instruction is LEB128, but the compiler reads only its first
-// byte, and from 128 on takes the second for a nop. So it must be written in the fewest bytes.
+// vector reads what follows the prefix 0xfd. The number of the instruction is LEB128, but the compiler reads only its first byte; from 128 on, it
+// takes the second byte for a nop. So the number must be written in the fewest bytes.
 func (in *Instruction) vector(r *Reader) {
 	sub := r.Byte("an instruction")
 	if sub >= 0x80 {
@@ -179,7 +178,7 @@ func (in *Instruction) vector(r *Reader) {
 	}
 }
 
-// blockType reads a block's type: an index, or a negative number that stands for a value type or nothing.
+// blockType reads a block's type: an index, or a negative number that means a value type or nothing.
 func (r *Reader) blockType() int64 {
 	start := r.Pos
 	if r.Left() > 0 && r.Data[r.Pos]&0xc0 == 0x40 { // one byte, negative

@@ -78,7 +78,7 @@ func TestParseMemories(t *testing.T) {
 	}
 }
 
-// Modules that must be refused, with a part of the error.
+// Modules that must be refused, each with a part of the error.
 var refused = map[string]struct {
 	module []byte
 	want   string
@@ -186,7 +186,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// A count that the bytes do not hold costs no memory, and others no more than the bytes. Tests that run beside this one would count, too.
+// A count without enough bytes behind it costs no memory, and any other count no more than its bytes. The test is not parallel, since it
+// measures allocations.
 func TestParseAllocatesNothingForNothing(t *testing.T) {
 	for name, c := range refused {
 		var before, after runtime.MemStats
@@ -199,7 +200,7 @@ func TestParseAllocatesNothingForNothing(t *testing.T) {
 	}
 }
 
-// Whatever the length at which a file ends, that is an error or a module that ends there.
+// A file that is cut at any length is an error, or a module that ends there.
 func TestParseCutOff(t *testing.T) {
 	t.Parallel()
 	for n := range whole {

@@ -5,13 +5,13 @@ import (
 	"unicode/utf8"
 )
 
-// A Reader reads part of a module. Its first error stays: from then on every read returns zero at once, so callers need
-// to check Err at the end and in loops only.
+// A Reader reads part of a module. It keeps its first error. From then on every read returns zero at once, so callers need to check Err only at the
+// end and in loops.
 type Reader struct {
 	Data    []byte
 	Pos     int    // offset in Data of the next byte
 	End     int    // no byte at or after it is read
-	Section string // where that is, for errors
+	Section string // the name of the place, for errors
 	Err     error
 }
 
@@ -23,7 +23,7 @@ func (r *Reader) Left() int {
 	return r.End - r.Pos
 }
 
-// Fail keeps an error about the byte at offset at, unless there is one already.
+// Fail records an error about the byte at offset at, unless there is one already.
 func (r *Reader) Fail(at int, format string, args ...any) {
 	if r.Err != nil {
 		return
@@ -96,8 +96,7 @@ func (r *Reader) U32(what string) uint32 {
 	return uint32(r.unsigned(32, what))
 }
 
-// skipSigned passes over a signed LEB128 number of at most width bits. Nothing here needs its value, so it is the compiler
-// that checks the bits beyond the width.
+// skipSigned skips a signed LEB128 number of at most width bits. Nothing here needs its value, so the compiler checks the bits beyond the width.
 func (r *Reader) skipSigned(width int, what string) {
 	start := r.Pos
 	for shift := 0; shift < width; shift += 7 {
@@ -126,8 +125,7 @@ func (r *Reader) s32() uint32 {
 	return 0
 }
 
-// count reads the length of a vector. Each element takes at least one byte, so the bytes that are left bound it, and with it
-// what is allocated.
+// count reads the length of a vector. Each element takes at least one byte. So the remaining bytes bound the length, and thereby what is allocated.
 func (r *Reader) count(limit int, what string) int {
 	start := r.Pos
 	value, problem := r.leb(32)

@@ -48,8 +48,8 @@ var sections = [...]struct {
 	SectionData:      {"data", 13},
 }
 
-// The limits of a module. They come from the WebAssembly JavaScript interface ("implementation-defined limits"): no
-// browser accepts more, so no compiler makes more. They bound what a few hostile bytes can make the compiler allocate.
+// The limits of a module. They come from the WebAssembly JavaScript interface ("implementation-defined limits"): no browser accepts more, so no
+// compiler makes more. They bound how much a few hostile bytes can make the compiler allocate.
 const (
 	maxModule       = 1 << 30 // bytes
 	maxTypes        = 1_000_000
@@ -61,31 +61,31 @@ const (
 	maxTableSize    = 10_000_000
 	maxMemories     = 100
 	maxGlobals      = 1_000_000
-	maxExports      = 100_000 // the interface has had this limit for long; making an instance looks at each, in 15 ns
+	maxExports      = 100_000 // the interface has had this limit for a long time; making an instance visits each segment, in 15 ns
 	maxElements     = 10_000_000
 	maxBody         = 7_654_321 // bytes
 	maxLocals       = 50_000
 	maxDataSegments = 100_000
 )
 
-// maxValues is how many parameters and results the types of a module may have together, for which the interface has no limit. Python's
+// maxValues is how many parameters and results the types of a module may have together. The interface has no limit for that. Python's
 // interpreter has 458.
 const maxValues = 1_000_000
 
-// maxCustoms is how many custom sections a module may have, which the interface doesn't limit either. The compilers' have some twenty. A
-// file of 64 MiB has room for 22 million, which each pass over the sections would look at.
+// maxCustoms is how many custom sections a module may have. The interface has no limit for that either. Compilers write some twenty. A file of 64 MiB
+// has room for 22 million, and each pass over the sections would visit them all.
 const maxCustoms = 10_000
 
-// Header is what a module begins with: a magic number, and the version of the format.
+// Header is the beginning of a module: a magic number, and the version of the format.
 const Header = "\x00asm\x01\x00\x00\x00"
 
-// A section is one section's place in a module.
+// A section is the place of a section in a module.
 type section struct {
 	id      int
 	start   int // offset of the id
-	content int // offset of what follows the size
+	content int // offset of the first byte after the size
 	end     int
-	name    []byte // of a custom section; its data follow at data
+	name    []byte // of a custom section; its data begins at data
 	data    int
 }
 
@@ -113,7 +113,7 @@ func (r *Reader) readHeader() {
 	r.Pos = len(Header)
 }
 
-// next reads the frame of one section and moves behind it. Where the frame is wrong, r.Err is set.
+// next reads the header of a section and moves behind the section. If the header is wrong, it sets r.Err.
 func (r *Reader) next() section {
 	r.Section = ""
 	s := section{start: r.Pos}
@@ -143,7 +143,7 @@ func (r *Reader) next() section {
 	return s
 }
 
-// within returns a reader of the section's content, which begins after the name of a custom section.
+// within returns a reader of the section's content. For a custom section, it begins after the name.
 func (s section) within(data []byte) *Reader {
 	r := &Reader{Data: data, Pos: s.content, End: s.end, Section: sections[s.id].name}
 	if s.id == SectionCustom {
@@ -156,11 +156,11 @@ func (s section) within(data []byte) *Reader {
 // The bits of an element segment's form.
 const (
 	ElementPassive     = 1 // or declared, with elementExplicit
-	ElementExplicit    = 2 // of an active one: it has the table's index
+	ElementExplicit    = 2 // an active one has the index of its table
 	ElementExpressions = 4
 )
 
-// checkElements passes over the element section.
+// checkElements checks and skips the element section.
 func (r *Reader) checkElements() {
 	for range r.count(maxElements, "element segments") {
 		start := r.Pos
@@ -204,9 +204,9 @@ func (r *Reader) checkElements() {
 	}
 }
 
-// checkBodies passes over the code section and returns the number of bodies. Locals are written in runs, so that ten bytes
-// can ask for four billion of them, in every function. A function may have maxLocals, and all functions together have
-// one for each byte of the section, plus maxLocals: code that uses a local takes two bytes.
+// checkBodies checks and skips the code section, and returns the number of bodies. Locals are written in runs, so ten bytes can ask for four billion
+// of them, in every function. A function may have maxLocals. All functions together may have one for each byte of the section, plus maxLocals: code
+// that uses a local takes two bytes.
 func (r *Reader) checkBodies() int {
 	n := r.count(maxFunctions, "bodies")
 	section, size := r.End, r.Left()
@@ -249,7 +249,7 @@ func (r *Reader) checkBodies() int {
 	return n
 }
 
-// checkData passes over the data section and returns the number of segments.
+// checkData checks and skips the data section, and returns the number of segments.
 func (r *Reader) checkData() int {
 	n := r.count(maxDataSegments, "data segments")
 	for range n {
@@ -272,27 +272,27 @@ func (r *Reader) checkData() int {
 	return n
 }
 
-// ErrUnsupported is in the chain of errors about modules that may be valid, but use a proposal that is not supported here,
-// or are larger than any compiler makes them.
+// ErrUnsupported is wrapped by errors about modules that may be valid, but use a proposal that is not supported here, or are larger than any
+// compiler makes them.
 var ErrUnsupported = errors.New("not supported")
 
-// A Section is one section's place in a module.
+// A Section is the place of a section in a module.
 type Section struct {
 	// Name is the section's kind, such as "code", or the name of a custom section.
 	Name   string
 	Custom bool
-	// Offset is where the section begins in the module. Size is its length in bytes, with its id and its size.
+	// Offset is where the section begins in the module. Size is its length in bytes, including its id and its size.
 	Offset, Size int
 }
 
-// checkNames passes over a name section.
+// checkNames checks and skips a name section.
 func (r *Reader) checkNames() {
 	whole := r.End
 	var seen [256]bool
 	for r.Left() > 0 {
 		start := r.Pos
 		id := r.Byte("a subsection's id")
-		if seen[id] { // the names would be read, and kept, as many times as there is room for
+		if seen[id] { // otherwise the names would be read and kept as many times as they fit into the section
 			r.Fail(start, "a second subsection %d is %w", id, ErrUnsupported)
 		}
 		seen[id] = true
@@ -318,7 +318,7 @@ func (r *Reader) checkNames() {
 		default:
 			r.Pos = r.End
 		}
-		// The compiler would take what is left over for the next subsection.
+		// The compiler would take the rest for the next subsection.
 		if r.Left() > 0 {
 			r.Fail(r.Pos, "subsection %d has %d bytes left over, which is %w", id, r.Left(), ErrUnsupported)
 		}

@@ -1,8 +1,8 @@
 // Package wasmbin reads and writes WebAssembly binaries: sections, declarations, instructions and custom sections.
 //
-// Modules come from strangers. [Parse] reads every count and size in a module and refuses those that exceed the bytes
-// behind them: a compiler that allocates by a hostile count takes the whole process down, and no recover helps. Parse does
-// not look into the bodies of functions. The compiler validates them, and an [Instruction] reads them one by one.
+// Modules come from strangers. [Parse] reads every count and size in a module and refuses those that exceed the bytes behind them: a compiler that
+// allocates by a hostile count ends the whole process, and no recover helps. Parse does not read the bodies of functions. The compiler validates
+// them, and an [Instruction] reads them one by one.
 package wasmbin
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/internal/opcode"
 )
 
-// A Module is a module that Parse has checked. It shares memory with the bytes that it was parsed from, which must not
-// change. It is safe for concurrent use.
+// A Module is a module that Parse has checked. It shares memory with the bytes from which it was parsed, which must not change. It is safe for
+// concurrent use.
 type Module struct {
 	data      []byte
 	types     []FuncType
@@ -25,24 +25,24 @@ type Module struct {
 	memories  []Memory
 	globals   []GlobalType // imported ones first
 	exports   []Export
-	places    [len(sections)]section // the end of a missing section is 0
+	places    [len(sections)]section // for a missing section, the end is 0
 
 	sums sync.Once
 	sum  [sha256.Size]byte // what Sum returns
 
-	// These are for Parse.
+	// These are used by Parse.
 	last      int  // order of the last section
 	named     bool // there was a name section
 	customs   int  // number of custom sections
 	imported  int  // number of imported functions
 	bodies    int  // number of function bodies
 	segments  int  // number of data segments
-	announced int  // number of data segments in the data count section, or -1
+	announced int  // number of data segments by the data count section, or -1
 }
 
-// Parse checks a module: its header, the order and sizes of its sections, every count, and the indices in its
-// declarations. It accepts what the compiler accepts, except for recursive and typed references, exceptions, components,
-// and sizes that no compiler makes: errors.Is(err, ErrUnsupported). Errors give the section, the offset and the reason.
+// Parse checks a module: its header, the order and sizes of its sections, every count, and the indices in its declarations. It accepts what the
+// compiler accepts, except recursive and typed references, exceptions, components, and sizes that no compiler makes; for these, the error wraps
+// ErrUnsupported. Errors give the section, the offset and the reason.
 func Parse(module []byte) (*Module, error) {
 	m := &Module{data: module, announced: -1}
 	r := &Reader{Data: module, End: len(module)}
@@ -59,7 +59,7 @@ func Parse(module []byte) (*Module, error) {
 	return m, nil
 }
 
-// take checks the place of the section that r has just passed, and reads its content.
+// take checks the place of the section that r has just skipped, and reads its content.
 func (m *Module) take(r *Reader, s section) {
 	if s.id == SectionCustom {
 		if m.customs++; m.customs > maxCustoms {
@@ -142,28 +142,28 @@ func (m *Module) checkCounts(r *Reader) {
 	}
 }
 
-// Bytes returns what the module was parsed from. It must not be changed.
+// Bytes returns the bytes from which the module was parsed. They must not be changed.
 func (m *Module) Bytes() []byte { return m.data }
 
-// Types returns the types that the module declares. The slice is the caller's.
+// Types returns the types that the module declares. The slice belongs to the caller.
 func (m *Module) Types() []FuncType { return slices.Clone(m.types) }
 
-// Functions returns the index of each function's type, imported functions first. The slice is the caller's.
+// Functions returns the index of each function's type, imported functions first. The slice belongs to the caller.
 func (m *Module) Functions() []uint32 { return slices.Clone(m.functions) }
 
 // ImportedFunctions returns how many of the functions are imported.
 func (m *Module) ImportedFunctions() int { return m.imported }
 
-// Globals returns the types of all globals, imported ones first. The slice is the caller's.
+// Globals returns the types of all globals, imported ones first. The slice belongs to the caller.
 func (m *Module) Globals() []GlobalType { return slices.Clone(m.globals) }
 
-// Imports returns the imports in the module's order. The slice is the caller's.
+// Imports returns the imports in the module's order. The slice belongs to the caller.
 func (m *Module) Imports() []Import { return slices.Clone(m.imports) }
 
-// Exports returns the exports in the module's order. No two have the same name. The slice is the caller's.
+// Exports returns the exports in the module's order. No two have the same name. The slice belongs to the caller.
 func (m *Module) Exports() []Export { return slices.Clone(m.exports) }
 
-// Export returns the export of that name.
+// Export returns the export with that name.
 func (m *Module) Export(name string) (Export, bool) {
 	for _, e := range m.exports {
 		if e.Name == name {
@@ -173,13 +173,13 @@ func (m *Module) Export(name string) (Export, bool) {
 	return Export{}, false
 }
 
-// Memories returns all memories, imported ones first. The slice is the caller's.
+// Memories returns all memories, imported ones first. The slice belongs to the caller.
 func (m *Module) Memories() []Memory { return slices.Clone(m.memories) }
 
-// Tables returns all tables, imported ones first. The slice is the caller's.
+// Tables returns all tables, imported ones first. The slice belongs to the caller.
 func (m *Module) Tables() []Table { return slices.Clone(m.tables) }
 
-// The features beyond WebAssembly 1.0 that Features looks for, by the names of LLVM's target features.
+// The features beyond WebAssembly 1.0 that Features detects, under the names of LLVM's target features.
 const (
 	featureBulkMemory = "bulk-memory"
 	featureMultiValue = "multivalue"
@@ -189,8 +189,7 @@ const (
 	featureSIMD       = "simd128"
 )
 
-// Features returns the features beyond WebAssembly 1.0 that the types and the code of the module use, sorted. An unknown
-// instruction is an error.
+// Features returns the features beyond WebAssembly 1.0 that the types and the code of the module use, sorted. An unknown instruction is an error.
 func (m *Module) Features() ([]string, error) {
 	used := map[string]bool{featureBulkMemory: m.announced >= 0, featureReferences: len(m.tables) > 1}
 	for _, t := range m.types {
@@ -213,7 +212,7 @@ func (m *Module) Features() ([]string, error) {
 	return list, nil
 }
 
-// note notes the features that value types need.
+// note records the features that value types need.
 func (m *Module) note(used map[string]bool, types ...ValueType) {
 	for _, t := range types {
 		switch t {
@@ -225,7 +224,7 @@ func (m *Module) note(used map[string]bool, types ...ValueType) {
 	}
 }
 
-// codeFeatures notes the features that the code section uses.
+// codeFeatures records the features that the code section uses.
 func (m *Module) codeFeatures(used map[string]bool) error {
 	var in Instruction
 	r := m.Open(SectionCode)
@@ -276,8 +275,8 @@ func (m *Module) featureOf(in *Instruction) string {
 	return ""
 }
 
-// Open returns a reader of the content of the section with that id, which is not SectionCustom. Where the module has no such
-// section, the reader is empty.
+// Open returns a reader of the content of the section with that id, which must not be SectionCustom. If the module has no such section, the
+// reader is empty.
 func (m *Module) Open(id int) *Reader {
 	s := m.places[id]
 	return &Reader{Data: m.data, Pos: s.content, End: s.end, Section: sections[id].name}
@@ -293,7 +292,7 @@ func (m *Module) Sections() iter.Seq[Section] {
 			if s.id == SectionCustom {
 				out.Name, out.Custom = string(s.name), true
 			}
-			if r.Err != nil || !yield(out) { // Parse has seen that there is no error
+			if r.Err != nil || !yield(out) { // Parse has found no error
 				return
 			}
 		}

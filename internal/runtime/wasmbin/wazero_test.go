@@ -16,10 +16,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 )
 
-// What Parse accepts goes to wazero, so the two must agree on what a module is: nothing that wazero compiles may be
-// refused, but for what Parse says it does not support.
+// What Parse accepts is passed to wazero, so both must agree on what a module is. Parse must not refuse anything that wazero compiles, except what it
+// says it does not support.
 
-// newWazero returns a runtime that decodes and validates as every one does, and then makes no machine code.
+// newWazero returns a runtime that decodes and validates like any other, but makes no machine code.
 func newWazero(t testing.TB) wazero.Runtime {
 	t.Helper()
 	r := wazero.NewRuntimeWithConfig(context.Background(), wazero.NewRuntimeConfigInterpreter())
@@ -31,7 +31,7 @@ func newWazero(t testing.TB) wazero.Runtime {
 	return r
 }
 
-// compiles reports what wazero says of a module.
+// compiles reports whether wazero accepts a module.
 func compiles(r wazero.Runtime, module []byte) error {
 	compiled, err := r.CompileModule(context.Background(), module)
 	if err != nil {
@@ -55,7 +55,7 @@ func TestParseAsWazeroDoes(t *testing.T) {
 	}
 }
 
-// Each byte of a module that uses every section is damaged in some ways.
+// Each byte of a module that uses every section is damaged in several ways.
 func TestParseDamagedAsWazeroDoes(t *testing.T) {
 	t.Parallel()
 	r := newWazero(t)
@@ -71,7 +71,7 @@ func TestParseDamagedAsWazeroDoes(t *testing.T) {
 	}
 }
 
-// wazero's own test modules, some of the specification's among them, are the widest collection at hand.
+// wazero's own test modules, which include some of the specification's, are the largest collection at hand.
 func TestParseWazerosModules(t *testing.T) {
 	t.Parallel()
 	list := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/tetratelabs/wazero")
@@ -95,7 +95,7 @@ func TestParseWazerosModules(t *testing.T) {
 		if parsed == nil || compiles(r, module) != nil {
 			return nil
 		}
-		// wazero takes what this proposal adds to the binary format even where it is switched off.
+		// wazero accepts what this proposal adds to the binary format even if it is switched off.
 		proposal := strings.Contains(path, "typed-function-references")
 		if !proposal || !errors.Is(parsed, wasmbin.ErrUnsupported) {
 			t.Errorf("%s: wazero compiles it, Parse says %v", path, parsed)

@@ -1,5 +1,5 @@
-// Package convention has the ways in which the host calls the tools of a module. Each is a value that says which functions run, how they
-// begin, and what their ends mean. The sandbox has no case for any of them: a further one is one more value in [All].
+// Package convention defines the ways in which the host calls the tools of a module. Each way is a value that says which functions run, how they
+// begin, and what their results mean. The sandbox treats all of them alike: another convention is another value in [All].
 package convention
 
 import (
@@ -10,21 +10,21 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 )
 
-// A Convention is one way to call tools. Conventions are compared by their addresses, and never change.
+// A Convention is one way of calling tools. Conventions are compared by their addresses, and never change.
 type Convention struct {
-	// Call is the export that runs a tool. It takes, and gives, one value at most.
+	// Call is the export that runs a tool. It has at most one parameter and one result.
 	Call Export
-	// Initialize and Warm are what a module may want to have run, in this order, before the first call.
+	// Initialize and Warm are run, in this order, before the first call, if the module exports them.
 	Initialize, Warm Export
-	// Describe writes the manifest as its output.
+	// Describe is the export that outputs the manifest.
 	Describe Export
-	// Where returns the address of a text that says if the guest was when it was ended.
+	// Where is the export that returns the address of a text. If the guest is stopped, the text says where it was.
 	Where Export
-	// Command is set where a module holds one tool, number 0, whose standard input and output belong to the call.
+	// Command is set if a module holds only one tool, number 0, whose standard input and output belong to the call.
 	Command bool
-	// Begin writes what Call is given for a tool.
+	// Begin stores the arguments of Call for a tool in stack.
 	Begin func(stack []uint64, tool int32)
-	// Result says what the end of Call or Describe means: stack is what it has returned, unless err is not nil.
+	// Result interprets the end of Call or Describe. stack holds the returned values, unless err is not nil.
 	Result func(stack []uint64, err error) Result
 }
 
@@ -34,30 +34,30 @@ type Export struct {
 	Type wasmbin.FuncType
 }
 
-// A Result is what the end of a function means.
+// A Result says what the end of a function means.
 type Result struct {
 	End End
-	// Starved says that the guest ended that way because it was refused memory, if it was.
+	// Starved says that, if the guest was refused memory, this was the reason for its end.
 	Starved bool
-	// Reason is the guest's own, of Failed; it may be empty.
+	// Reason is the guest's own, if End is Failed. It may be empty.
 	Reason string
-	// Message is the host's sentence, of Wrong, and if the guest has given no reason.
+	// Message is the host's sentence, if End is Wrong or the guest has given no reason.
 	Message string
 }
 
-// An End is a way in which a function ends.
+// An End is a way in which a function can end.
 type End int
 
-// The ways.
+// The ways in which a function can end.
 const (
-	Broke    End = iota // it did not end in a way of the convention
+	Broke    End = iota // it did not end in any way of the convention
 	Done                // its output is the result
 	Reported            // it failed, for the reason that it passed to fail
-	Failed              // it failed, for Reason
-	Wrong               // it returned what the convention does not know
+	Failed              // it failed, for the reason in Reason
+	Wrong               // it returned a value that the convention does not define
 )
 
-// All returns the conventions. A module is of the first whose Call it exports.
+// All returns the conventions. A module follows the first one whose Call it exports.
 func All() []*Convention { return all[:] }
 
 var all = [...]*Convention{
@@ -76,7 +76,7 @@ var all = [...]*Convention{
 	},
 }
 
-// The limits for modules of both.
+// The further exports of modules of either convention.
 var (
 	number     = wasmbin.FuncType{Results: []wasmbin.ValueType{wasmbin.I32}}
 	initialize = Export{Name: "_initialize"}
@@ -85,7 +85,7 @@ var (
 	where      = Export{"toolsrv_where", number}
 )
 
-// returned is the result of ABI 1: 0 is done, 1 failed, and 2 failed for lack of memory.
+// returned interprets the result of ABI 1: 0 is done, 1 failed, and 2 failed for lack of memory.
 func returned(stack []uint64, err error) Result {
 	if err != nil {
 		return Result{End: Broke}
@@ -106,7 +106,7 @@ var silent = [...]string{
 	2: "The tool failed without saying why: it returned 2, but did not call fail.",
 }
 
-// exited is the result of a plain WASI program: its exit code.
+// exited interprets the end of a plain WASI program by its exit code.
 func exited(_ []uint64, err error) Result {
 	var end *hostcall.Exit
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/internal/convention"
 )
 
-// TestResult makes tools end in every way, and in some that their convention does not know.
+// TestResult makes tools end in every way, including some that their convention does not know.
 func TestResult(t *testing.T) {
 	t.Parallel()
 	trap := errors.New("wasm error: unreachable")
@@ -28,7 +28,7 @@ func TestResult(t *testing.T) {
 		{"toolsrv_call", 2, nil, convention.Reported, true},
 		{"toolsrv_call", 3, nil, convention.Wrong, true},
 		{"toolsrv_call", 0xffffffff, nil, convention.Wrong, true},
-		{"toolsrv_call", 1 << 32, nil, convention.Done, false}, // the upper half is not the guest's
+		{"toolsrv_call", 1 << 32, nil, convention.Done, false}, // the upper half does not come from the guest
 		{"toolsrv_call", 0, trap, convention.Broke, false},
 		{"toolsrv_call", 0, exit(0), convention.Broke, false},
 		{"_start", 0, nil, convention.Done, false},

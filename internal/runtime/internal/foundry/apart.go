@@ -15,25 +15,25 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/instrument"
 )
 
-// What compiling a module in a separate process may take: at most apart.Memory, and helperTimes the prediction, with helperBase
-// for a slow processor. It first gets helperGuess times the predicted memory, and helperOwn for the process itself. It gets all memory
-// only if that is too little, since on a small machine calls lack what a process may take.
+// Limits on compiling a module in a separate process. It may use at most apart.Memory of memory, and helperTimes the predicted time plus helperBase,
+// for a slow processor. At first it gets only helperGuess times the predicted memory, plus helperOwn for the process itself: on a small machine, the
+// process takes memory from calls. It gets all memory only if that is too little.
 const (
 	helperTimes = 4
 	helperBase  = 5 * time.Second
 	helperGuess = 2
 	helperOwn   = 24 << 20
-	// roomTime is how long a module that takes more than was thought waits for memory that calls have.
+	// roomTime is how long a module that needs more memory than predicted waits for memory that calls use.
 	roomTime = 5 * time.Second
 )
 
-// newPool returns the processes that compile for an engine, bounded by the machine's memory. tight reports whether their memory for
-// large modules must be held by the account of all programs.
+// newPool returns the processes that compile for an engine, within the machine's memory. tight reports whether the account of all programs must count
+// their memory for large modules.
 func newPool(c Config) (p *compile.Pool, tight bool, err error) {
 	a := c.Account
 	machine := account.MachineMemory()
 	each := apart.Memory(machine)
-	spare := machine - a.Most(account.Memory, true) - a.Most(account.Code, true) - machine/4 // a quarter is Go's heap, at least
+	spare := machine - a.Most(account.Memory, true) - a.Most(account.Code, true) - machine/4 // at least a quarter is Go's heap
 	large := max(each, min(2*apart.Ample, spare))
 	p, err = compile.NewPool(compile.Config{
 		Command: c.CompileHelper,
@@ -45,13 +45,13 @@ func newPool(c Config) (p *compile.Pool, tight bool, err error) {
 	return p, spare < large, err
 }
 
-// limitOf returns what compiling a rewritten module may take at first.
+// limitOf returns the first limit for compiling a rewritten module.
 func limitOf(r *instrument.Rewritten) compile.Limit {
 	return compile.Limit{CPU: helperBase + helperTimes*r.Weight.Time(), Bytes: helperOwn + helperGuess*r.Weight.Bytes}
 }
 
-// apart makes a separate process compile a module. It reports false where no process can: then weighing the module has to do. Without a
-// scratch directory, the module is only tried, and most becomes what it may take. An error that is not the module's fault will pass.
+// apart has a separate process compile a module. done is false if no process can: then the prediction has to be enough. Without a scratch directory,
+// the module is only tried, and most becomes the limit that was enough. An error that is not the module's fault is temporary.
 func (f *furnace) apart(of sum, scratch string, module []byte, most *compile.Limit) (m compile.File, done bool, err error) {
 	if f.pool == nil {
 		return m, false, nil
@@ -73,12 +73,12 @@ func (f *furnace) apart(of sum, scratch string, module []byte, most *compile.Lim
 		err = ErrClosed
 	}
 	if much = nil; errors.As(err, &much) {
-		f.bar(of, bar{TooMuch: &compile.TooMuch{Limit: compile.Limit{CPU: much.CPU, Bytes: f.pool.Most()}, Memory: much.Memory}}) // with more than most.Bytes, too
+		f.bar(of, bar{TooMuch: &compile.TooMuch{Limit: compile.Limit{CPU: much.CPU, Bytes: f.pool.Most()}, Memory: much.Memory}}) // even with more than most.Bytes
 	}
 	return m, true, err
 }
 
-// ready starts a process, if there is to be one: a module may be about to be compiled.
+// ready starts a process, if processes are used: a module may be about to be compiled.
 func (f *furnace) ready() {
 	if f.pool == nil {
 		return
@@ -91,7 +91,7 @@ func (f *furnace) ready() {
 	})
 }
 
-// within has a process compile a module once there is room for what that may take. sure waits for room, for a while.
+// within has a process compile a module once there is room for the memory that it may use. With sure, it waits for that room, for a while.
 func (f *furnace) within(scratch string, module []byte, most compile.Limit, sure bool) (m compile.File, err error) {
 	give, err := f.claim(most.Bytes, sure)
 	if err != nil {
@@ -101,12 +101,12 @@ func (f *furnace) within(scratch string, module []byte, most compile.Limit, sure
 	return f.pool.Compile(scratch, module, most)
 }
 
-// A claim takes what compiling takes, until give is called. If it must be sure, it waits for running calls, too.
+// A claim takes the memory for compiling until give is called. With sure, it also waits for running calls.
 type claim func(bytes int64, sure bool) (give func(), err error)
 
-// claimFor returns how a furnace takes what compiling takes from the account of all programs, for one large module at a time. What is idle
-// makes room for it, and the account's reserve stays for calls. If it must be sure, it waits for running calls, too; otherwise it takes
-// only what is free, since they may be waiting for the code.
+// claimFor returns a claim that takes memory from the account of all programs, for one large module at a time. Idle memory is freed for it, and the
+// account's reserve stays for calls. With sure, it also waits for running calls. Otherwise it takes only what is free, since running calls may be
+// waiting for the code.
 func (f *Foundry) claimFor(tight bool) claim {
 	turn := make(chan struct{}, 1)
 	return func(bytes int64, sure bool) (func(), error) {
@@ -148,22 +148,22 @@ func (f *Foundry) claimFor(tight bool) claim {
 	}
 }
 
-// A bar is why a module is not compiled.
+// A bar is the reason why a module is not compiled.
 type bar struct {
-	TooMuch *compile.TooMuch // it broke a bound; if nil, it did not
-	Refused string           // what the rewriter said of it; "": it took it
+	TooMuch *compile.TooMuch // the module exceeded this limit; nil if it did not
+	Refused string           // the rewriter's error; "" if it accepted the module
 }
 
-// barred are modules that must not be compiled; it serves where the cache can't keep that. The zero value is ready to use.
+// barred remembers modules that must not be compiled, for when the cache can't. The zero value is ready to use.
 type barred struct {
 	mu   sync.Mutex
 	sums map[sum]bar
 }
 
-// mostBarred is how many modules are remembered in memory, some 300 bytes each.
+// mostBarred is how many modules are remembered in memory. Each takes some 300 bytes.
 const mostBarred = 4096
 
-// bar remembers why a module is not compiled, with the cache if there is one.
+// bar remembers why a module is not compiled, also in the cache if there is one.
 func (f *furnace) bar(of sum, why bar) {
 	f.barred.mu.Lock()
 	if f.barred.sums == nil || len(f.barred.sums) >= mostBarred {
@@ -183,8 +183,8 @@ func (f *furnace) bar(of sum, why bar) {
 	}
 }
 
-// isBarred returns the error of a module that is not compiled, or nil. A module that broke a bound may be tried again where it can have
-// more memory, since garbage collection then takes less time, too.
+// isBarred returns the error of a module that must not be compiled, or nil. A module that exceeded its memory or time may be tried again if more
+// memory is allowed now, since garbage collection then takes less time, too.
 func (f *furnace) isBarred(of sum) error {
 	f.barred.mu.Lock()
 	why, known := f.barred.sums[of]
@@ -192,7 +192,7 @@ func (f *furnace) isBarred(of sum) error {
 	if !known && f.cache != nil && f.cache.Has(f.key(of, aboutBound)) {
 		parts, err := f.cache.Get(f.key(of, aboutBound))
 		if err != nil || len(parts) != 1 || json.Unmarshal(parts[0], &why) != nil {
-			return nil // it is found out anew
+			return nil // then the module is checked once more
 		}
 	}
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/instrument"
 )
 
-// TestLoadNeverCompiles has code under a name that wazero does not look for: that must not make the server compile a module.
+// TestLoadNeverCompiles stores code under a name that wazero does not look for. The server must not compile the module because of that.
 // Proves: Compiling is bounded
 func TestLoadNeverCompiles(t *testing.T) {
 	t.Parallel()
@@ -36,8 +36,8 @@ func TestLoadNeverCompiles(t *testing.T) {
 	}
 }
 
-// TestRefusalIsRemembered loads twice a module that the rewriter refuses, which can take seconds. The second error is the remembered
-// one, which differs here, so the module was not rewritten again.
+// TestRefusalIsRemembered loads a module that the rewriter refuses, which can take seconds. Then the test changes the remembered error. The next load
+// returns that error, so it has not rewritten the module again.
 // Proves: Compiling is bounded
 func TestRefusalIsRemembered(t *testing.T) {
 	t.Parallel()
@@ -75,20 +75,20 @@ func TestRefusalIsRemembered(t *testing.T) {
 	}
 }
 
-// nothing is a Reclaim where nothing is idle.
+// nothing is a Reclaim that finds nothing idle.
 func nothing(<-chan struct{}, account.Kind, int64) {}
 
-// TestClaim: on a small machine, what processes may take is counted with the programs. A module that takes more than predicted waits for
-// the memory, and is not compiled while calls keep it.
+// TestClaim checks that on a small machine the memory of compiling processes counts with the programs'. A module that needs more than predicted waits
+// for that memory, and is not compiled while calls keep it.
 // Proves: Compiling is bounded
 func TestClaim(t *testing.T) {
 	t.Parallel()
 	const small, large, most = compile.SmallBytes, 2 * compile.SmallBytes, 4 * compile.SmallBytes
-	const calls = most / 8 // what is left to them
+	const calls = most / 8 // memory that is left for processes
 	for name, c := range map[string]struct {
 		tight, sure bool
 		bytes, held int64
-		frees       bool // a call ends while it is waited for
+		frees       bool // a call ends while the claim waits
 		took        int64
 		refused     bool
 	}{
@@ -131,7 +131,7 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// TestClaimsInTurn makes a second large module wait until the first is compiled: until then it takes nothing from calls.
+// TestClaimsInTurn lets a second large module wait until the first is compiled. Until then, it takes no memory from calls.
 // Proves: Compiling is bounded
 func TestClaimsInTurn(t *testing.T) {
 	t.Parallel()

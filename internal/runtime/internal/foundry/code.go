@@ -5,31 +5,31 @@ import (
 	"sync"
 )
 
-// A Code is the machine code of a module: none yet, under way, on disk or in memory. It is safe for concurrent use.
+// A Code is the machine code of a module: not made yet, being made, on disk or in memory. It is safe for concurrent use.
 type Code struct {
 	foundry *Foundry
 	sum     sum
 	digest  string // of the file that it was first loaded from
-	order   uint64 // code is compiled in the order of loading
+	order   uint64 // code is compiled in this order
 	source  *Source
-	native  *Native // set before the build is done, and read by calls only
+	native  *Native // set before the build is done, and read only by calls
 
 	mu     sync.Mutex
-	cost   cost   // of compiling it, predicted
+	cost   cost   // predicted cost of compiling it
 	stored bool   // the cache has it, as far as is known
 	build  *build // nil: not compiled
-	// failures is how often in a row compiling failed for a reason that passes.
+	// failures is how often in a row compiling has failed for a temporary reason.
 	failures int
 }
 
-// Native returns what Compile has returned to a call, until the code is stripped.
+// Native returns the code that Compile has returned to a call. It is valid until the code is stripped.
 func (c *Code) Native() *Native { return c.native }
 
-// Source returns the bytes that the code is made of.
+// Source returns the bytes from which the code is made.
 func (c *Code) Source() *Source { return c.source }
 
-// Compile returns the code for a call, which may use it until somebody strips the code. The error is ErrClosed, one for which Scarce
-// reports true, the module's, or the cause of ctx.
+// Compile returns the code for a call, which may use it until the code is stripped. The error is ErrClosed, one for which Scarce returns true, the
+// module's own, or the cause of ctx.
 func (c *Code) Compile(ctx context.Context) (*Native, error) {
 	for {
 		b := c.begin(true)
@@ -46,12 +46,12 @@ func (c *Code) Compile(ctx context.Context) (*Native, error) {
 		if b.native.Code != nil {
 			return b.native, nil
 		}
-		// The build was for the cache only, and was done before it learned that a call waits.
+		// The build was only for the cache, and was done before it learned that a call waits for the code.
 	}
 }
 
-// Prepare waits until the code is in the cache, or in memory if there is no cache. Builds for calls come before it, and it does
-// not hold up Close. A problem that passes, such as a lack of memory, is not an error: the next call compiles again.
+// Prepare waits until the code is in the cache, or in memory if there is no cache. Builds for calls come first, and Prepare does not delay Close. A
+// temporary problem, such as a lack of memory, is not an error: the next call compiles again.
 func (c *Code) Prepare(ctx context.Context) error {
 	c.mu.Lock()
 	there := c.stored && c.build == nil
@@ -73,7 +73,7 @@ func (c *Code) Prepare(ctx context.Context) error {
 	}
 }
 
-// begin returns the code's build, and queues one if there is none.
+// begin returns the code's build. If there is none, it queues one.
 func (c *Code) begin(needed bool) *build {
 	c.mu.Lock()
 	b, stored := c.build, c.stored
@@ -98,14 +98,14 @@ type State string
 
 // The states of code.
 const (
-	Missing State = "missing"   // nothing: the next call compiles it
+	Missing State = "missing"   // not made: the next call compiles it
 	Stored  State = "stored"    // on disk: the next call loads it
 	Pending State = "compiling" // under way, or queued
 	Loaded  State = "loaded"    // in memory
 	Refused State = "refused"   // it can't be compiled, and every call fails
 )
 
-// State returns the state of the code, and what it takes in memory, in bytes.
+// State returns the state of the code, and its size in memory in bytes.
 func (c *Code) State() (State, int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,14 +125,14 @@ func (c *Code) State() (State, int64) {
 	}
 }
 
-// Disused reports whether there is code that the cache has, too, so that it can be dropped when no call uses it.
+// Disused reports whether the code is in memory and also in the cache, so that it can be dropped while no call uses it.
 func (c *Code) Disused() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.build != nil && c.build.over() && c.build.native != nil && c.build.native.stored
 }
 
-// Quiet reports whether nobody is about to compile the code.
+// Quiet reports whether the code is not about to be compiled.
 func (c *Code) Quiet() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,7 +142,7 @@ func (c *Code) Quiet() bool {
 	return c.build.over()
 }
 
-// Strip takes from the code what can be made again. No call uses it. free frees that, once no instance of the code is left.
+// Strip removes what can be made again. No call may be using it. free frees its memory, once no instance of the code is left.
 func (c *Code) Strip() (free func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

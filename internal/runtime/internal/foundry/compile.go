@@ -20,25 +20,25 @@ import (
 )
 
 const (
-	// What fails for a passing reason is tried again at once, then after firstPause, and then each time after twice as long, up to
-	// lastPause: a module that takes all memory should not do so at each call.
+	// After a temporary failure, compiling is tried again at once, then after firstPause, and then each time after twice as long, up to lastPause: a
+	// module that takes all memory should not do so at each call.
 	firstPause = time.Second
 	lastPause  = 5 * time.Minute
 )
 
-// A build makes the code of a module, or sees to it that the cache has the code. Its results can be read when done is closed.
+// A build makes the code of a module, or makes sure that the cache has it. Its results can be read once done is closed.
 type build struct {
 	code   *Code
 	cost   cost // predicted
 	job    atomic.Pointer[schedule.Job]
 	needed atomic.Bool // a call waits for the code
 	done   chan struct{}
-	native *Native // nil: err says why
+	native *Native // nil if err is set
 	err    error
-	again  time.Time // when what failed for a reason that passes is tried again; zero means it is not
+	again  time.Time // when to try again after a temporary failure; zero means never
 }
 
-// add queues a build; stored says that the cache has the code. The build's code must not be locked.
+// add queues a build. stored says that the cache has the code. The code's lock must not be held.
 func (f *Foundry) add(b *build, stored bool) {
 	j := &schedule.Job{Order: b.code.order, Load: stored, Run: func() { f.run(b) }, Cancel: func() { b.finish(nil, ErrClosed) }}
 	if size := b.code.source.size; stored {
@@ -55,30 +55,30 @@ func (f *Foundry) add(b *build, stored bool) {
 // hurry puts a build before those that no call waits for, and has it load the code.
 func (f *Foundry) hurry(b *build) {
 	b.needed.Store(true)
-	if j := b.job.Load(); j != nil { // otherwise add is under way, and sees that the code is needed
+	if j := b.job.Load(); j != nil { // otherwise add is running, and will see that the code is needed
 		f.schedule.Hurry(j)
 	}
 }
 
-// A cost is what compiling a module is predicted to take.
+// A cost is the predicted cost of compiling a module.
 type cost struct {
 	time  time.Duration
 	bytes int64
 }
 
-// costOf returns what compiling a module of a weight and a size is predicted to take.
+// costOf returns the predicted cost of compiling a module with a weight and a size.
 func costOf(w instrument.Weight, size int) cost {
 	return cost{w.Time(), w.Bytes + int64(size)*codeFactor}
 }
 
-// What loading a module takes for each of its bytes, and what compiling an ordinary one does.
+// Estimates for each byte of a module: of loading it, and of compiling an ordinary one.
 const (
 	loadPace     = 20 * time.Nanosecond
 	compilePace  = 300 * time.Nanosecond
 	compileBytes = 60
 )
 
-// run runs a build, on a goroutine of its own, so that a caller that stops waiting does not stop it for others.
+// run runs a build on a goroutine of its own, so that a caller that gives up does not stop it for others.
 func (f *Foundry) run(b *build) {
 	if !b.wanted() {
 		b.finish(nil, errUnwanted)
@@ -94,7 +94,7 @@ func (f *Foundry) run(b *build) {
 	}
 	if n != nil {
 		f.account.Add(account.Code, n.size)
-		if !f.account.Take(account.Mappings, n.mappings(), true) { // they are in use already
+		if !f.account.Take(account.Mappings, n.mappings(), true) { // the mappings are in use already
 			f.reclaim(nil, account.Mappings, n.mappings())
 			f.account.Add(account.Mappings, n.mappings())
 		}
@@ -102,13 +102,13 @@ func (f *Foundry) run(b *build) {
 	if left := b.finish(n, err); left != nil {
 		f.drop(b.code, left)
 	}
-	if !b.job.Load().Load { // where it was only loaded, that can wait: a program that runs for a moment does without
+	if !b.job.Load().Load { // if the code was only loaded, that can wait: a program that runs for a moment does without
 		b.code.source.Pack()
 	}
 	f.shed()
 }
 
-// make compiles or loads the code of a build. It returns neither code nor error where it was to load code that does not exist.
+// make compiles or loads the code of a build. It returns neither code nor an error if it should have loaded code that does not exist.
 func (f *Foundry) make(b *build) (n *Native, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -134,7 +134,7 @@ func (f *Foundry) make(b *build) (n *Native, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if load { // the cache had code when the module was loaded, so the module was not weighed
+	if load { // the cache had the code when the module was loaded, so the module has not been weighed
 		weight, err := instrument.Weigh(parsed)
 		if err != nil {
 			return nil, err
@@ -145,7 +145,7 @@ func (f *Foundry) make(b *build) (n *Native, err error) {
 		of.mu.Unlock()
 		return nil, nil
 	}
-	// Idle memory is freed for it. Running calls are not waited for: they may be waiting for this build.
+	// Idle memory is freed for it. The build does not wait for running calls: they may be waiting for it.
 	if !f.account.Take(account.Memory, b.cost.bytes, true) {
 		f.reclaim(nil, account.Memory, b.cost.bytes)
 		f.account.Add(account.Memory, b.cost.bytes)
@@ -156,7 +156,7 @@ func (f *Foundry) make(b *build) (n *Native, err error) {
 	return n, err
 }
 
-// drop frees code that nobody uses.
+// drop frees code that no call uses.
 func (f *Foundry) drop(of *Code, n *Native) {
 	f.account.Give(account.Code, n.size)
 	f.account.Give(account.Mappings, n.mappings())
@@ -168,10 +168,10 @@ func (f *Foundry) drop(of *Code, n *Native) {
 	}
 }
 
-// errUnwanted ends a build whose module has no users any more. So nobody sees it.
+// errUnwanted ends a build whose module has no users any more, so nobody sees this error.
 var errUnwanted = errors.New("the module was closed before it was compiled")
 
-// over reports whether the build has its results.
+// over reports whether the build is done.
 func (b *build) over() bool {
 	select {
 	case <-b.done:
@@ -181,28 +181,28 @@ func (b *build) over() bool {
 	}
 }
 
-// stale reports whether the build failed for a reason that may have passed by now. The build's code is locked.
+// stale reports whether the build failed for a temporary reason, and may be tried again now. The code's lock is held.
 func (b *build) stale() bool { return !b.again.IsZero() && time.Now().After(b.again) }
 
-// wanted reports whether the build is still the code's. Code without users forgets its build.
+// wanted reports whether the build is still the code's own. Code without users has dropped its build.
 func (b *build) wanted() bool {
 	b.code.mu.Lock()
 	defer b.code.mu.Unlock()
 	return b.code.build == b
 }
 
-// passing reports whether an error of a build is not the module's fault.
+// passing reports whether an error of a build is temporary, and so not the module's fault.
 func passing(err error) bool {
 	return Scarce(err) || errors.Is(err, compile.ErrDisk)
 }
 
-// Scarce reports whether there is no code for lack of memory, which passes.
+// Scarce reports whether code is missing for lack of memory, which is temporary.
 func Scarce(err error) bool {
 	return errors.Is(err, compile.ErrNoMemory) || errors.Is(err, compile.ErrLost)
 }
 
-// finish publishes the results of the build. Only an error that is the module's fault is remembered. finish returns code that nobody
-// wants any more, for the caller to drop.
+// finish publishes the results of the build. An error is remembered only if it is the module's fault. If nobody wants the code any more, finish
+// returns it for the caller to drop.
 func (b *build) finish(n *Native, err error) (left *Native) {
 	c := b.code
 	c.mu.Lock()
@@ -231,8 +231,8 @@ func (b *build) finish(n *Native, err error) (left *Native) {
 	return left
 }
 
-// checkCode checks that this process may run code that is compiled for it. Where it may not, wazero would interpret
-// (internal/runtime/RATIONALE.md says why that won't do).
+// checkCode checks that this process may run code that is compiled for it. If it may not, wazero would interpret (internal/runtime/RATIONALE.md says
+// why that won't do).
 func checkCode(ctx context.Context, config wazero.RuntimeConfig) (err error) {
 	defer func() {
 		p := recover()
@@ -248,7 +248,7 @@ func checkCode(ctx context.Context, config wazero.RuntimeConfig) (err error) {
 	return wazero.NewRuntimeWithConfig(ctx, config).Close(ctx)
 }
 
-// compileIn makes wazero compile a module on this goroutine or, with several workers, on goroutines of wazero's, where nobody can
+// compileIn has wazero compile a module on this goroutine or, with several workers, on goroutines of wazero's own, where nobody can
 // recover from a panic.
 func compileIn(r wazero.Runtime, source []byte, workers int) (module wazero.CompiledModule, err error) {
 	defer func() {
@@ -259,8 +259,8 @@ func compileIn(r wazero.Runtime, source []byte, workers int) (module wazero.Comp
 	return r.CompileModule(experimental.WithCompilationWorkers(context.Background(), workers), source)
 }
 
-// loadIn makes wazero load the code of a module that it finds in its cache, as compileIn does, and never compiles: code that is not found is
-// compile.ErrDisk. wazero looks for it before it asks how many workers compile.
+// loadIn has wazero load a module's code from wazero's cache, as compileIn does, but never compiles it: if the code is missing, the error is
+// compile.ErrDisk. wazero looks into the cache before it asks how many workers should compile.
 func loadIn(r wazero.Runtime, source []byte) (module wazero.CompiledModule, err error) {
 	defer func() {
 		if p := recover(); p == errNotFound {
@@ -274,10 +274,10 @@ func loadIn(r wazero.Runtime, source []byte) (module wazero.CompiledModule, err 
 
 var errNotFound = errors.New("compiled code was not found where it was put")
 
-// onlyLoads is the context of loadIn.
+// onlyLoads is the context for loadIn.
 type onlyLoads struct{ context.Context }
 
-// Value panics where wazero asks how many workers compile.
+// Value panics if wazero asks how many workers should compile.
 func (c onlyLoads) Value(key any) any {
 	if key == workersKey {
 		panic(errNotFound)
@@ -285,19 +285,19 @@ func (c onlyLoads) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// workersKey is by which wazero asks that.
+// workersKey is the context key by which wazero asks for the number of workers.
 var workersKey = func() (key any) {
 	experimental.GetCompilationWorkers(asked{context.Background(), &key})
 	return key
 }()
 
-// asked notes the requested key.
+// asked records the key that is requested.
 type asked struct {
 	context.Context
 	key *any
 }
 
-// Value notes the key.
+// Value records the key.
 func (c asked) Value(key any) any {
 	*c.key = key
 	return nil

@@ -28,10 +28,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/wasmtest"
 )
 
-// TestMain fails when goroutines outlive the tests: every foundry has been closed by then.
+// TestMain fails if goroutines outlive the tests: every foundry must have been closed by then.
 func TestMain(m *testing.M) { testkit.Main(m, "wazero", "foundry.", "internal/runtime/compile.") }
 
-// meter offers what only rewritten modules import.
+// meter provides the imports of rewritten modules.
 func meter(ctx context.Context, r wazero.Runtime) error {
 	i32 := []api.ValueType{api.ValueTypeI32}
 	none := api.GoModuleFunc(func(context.Context, api.Module, []uint64) {})
@@ -63,7 +63,7 @@ func held(t *testing.T, dir string) (f *Foundry, release func()) {
 			t.Error(err)
 		}
 	})
-	for range 2 * (runtime.GOMAXPROCS(0) + 2) { // more than there are places, with those that overrun
+	for range 2 * (runtime.GOMAXPROCS(0) + 2) { // more than there are places, including those for overruns
 		f.schedule.Add(&schedule.Job{Time: time.Millisecond, Run: func() { <-released }, Cancel: func() {}})
 	}
 	return f, release
@@ -93,7 +93,7 @@ func echoFixture(t *testing.T) []byte {
 	return testkit.Fixture(t, "wat/good/echo")
 }
 
-// TestNeeded makes a call join a build for the cache, and give up: the code is made for the next call.
+// TestNeeded lets a call join a build for the cache, and give up. The code is then made for the next call.
 func TestNeeded(t *testing.T) {
 	t.Parallel()
 	f, release := held(t, t.TempDir())
@@ -108,7 +108,7 @@ func TestNeeded(t *testing.T) {
 		t.Fatalf("got %+v, want a build that no call needs", b)
 	}
 	if n, err := c.Compile(gone); n != nil || !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, %v, want that the caller is gone", n, err)
+		t.Errorf("got %v, %v, want the cause of the caller's context", n, err)
 	}
 	if c.build != b || !b.needed.Load() {
 		t.Errorf("got %+v, want the same build, and that it is needed", c.build)
@@ -119,7 +119,7 @@ func TestNeeded(t *testing.T) {
 	}
 }
 
-// TestUnwanted strips code before its turn: it is not made, and is when it is asked for again.
+// TestUnwanted strips code before its turn. It is not made then, but later, when it is requested again.
 func TestUnwanted(t *testing.T) {
 	t.Parallel()
 	f, release := held(t, t.TempDir())
@@ -142,7 +142,7 @@ func TestClosed(t *testing.T) {
 	c := codeOf(t, f, echoFixture(t))
 	b := c.begin(true)
 	if f.Close(time.Nanosecond) {
-		t.Error("nothing is said to run")
+		t.Error("no build is reported as running")
 	}
 	if n, err := c.Compile(t.Context()); n != nil || !errors.Is(err, ErrClosed) || !errors.Is(b.err, ErrClosed) {
 		t.Errorf("got %v, %v and %v, want %v", n, err, b.err, ErrClosed)
@@ -150,7 +150,7 @@ func TestClosed(t *testing.T) {
 	release()
 }
 
-// TestNoMemoryPasses makes the system refuse memory for code, which makes wazero panic: that is not the module's fault.
+// TestNoMemoryPasses has the system refuse memory for code, which makes wazero panic. That is not the module's fault.
 func TestNoMemoryPasses(t *testing.T) {
 	t.Parallel()
 	f := open(t)
@@ -169,8 +169,8 @@ func TestNoMemoryPasses(t *testing.T) {
 	}
 }
 
-// TestLostCode makes code vanish from the cache after a start that found it there, and so did not weigh the module. It is weighed before
-// it is compiled, as any other.
+// TestLostCode removes code from the cache after a start has found it there, and so has not weighed the module. The module is weighed before it is
+// compiled, like any other.
 // Proves: Compiling is bounded
 func TestLostCode(t *testing.T) {
 	t.Parallel()
@@ -208,7 +208,7 @@ func TestLostCode(t *testing.T) {
 	}
 }
 
-// TestSource packs modules, and bytes that packing does not make smaller.
+// TestSource compresses modules, and also bytes that compression does not make smaller.
 func TestSource(t *testing.T) {
 	t.Parallel()
 	noise := make([]byte, 1000)
@@ -238,12 +238,12 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// TestSameCode loads the same code twice at a time, many times, as when a module is loaded again while its code is still being loaded.
-// Both can be called.
+// TestSameCode loads the same code twice at a time, many times, as when a module is loaded again while its code is still being loaded. Both
+// results can be called.
 func TestSameCode(t *testing.T) {
 	t.Parallel()
 	f := open(t)
-	const types = 2000 // many more than others have, so that wazero has something to do
+	const types = 2000 // many more than usual, so that wazero has something to do
 	all := [][]byte{wasmtest.Bytes(0x60, 1, 0x7f, 1, 0x7f)}
 	for range types {
 		all = append(all, wasmtest.Bytes(0x60, 0, 0))

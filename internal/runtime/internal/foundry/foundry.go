@@ -1,7 +1,7 @@
-// Package foundry makes machine code of modules, and keeps it: a [Code] is rewritten so that it is metered, compiled in the background
-// or loaded from the cache on disk, and dropped from memory if there is no room for it.
+// Package foundry makes machine code of modules, and keeps it. A [Code] is rewritten so that it is metered. It is compiled in the background or
+// loaded from the cache on disk, and dropped from memory if there is no room for it.
 //
-// It runs nothing. Package sandbox instantiates the code, and decides which code is used least.
+// The package runs no code. Package sandbox instantiates it, and decides which code is used least.
 package foundry
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 )
 
-// A Config is what New needs.
+// A Config is the configuration of a Foundry.
 type Config struct {
 	// CacheDir, CacheSize, CompileWorkers and CompileHelper are as in sandbox.Config.
 	CacheDir       string
@@ -30,19 +30,19 @@ type Config struct {
 	CompileWorkers int
 	CompileHelper  []string
 	Logger         *slog.Logger
-	// Account counts what compiling and code take.
+	// Account counts the memory of compiling and of code.
 	Account *account.Account
-	// Schedule has the order in which modules are compiled. Close closes it.
+	// Schedule orders the modules to be compiled. Close closes it.
 	Schedule *schedule.Scheduler
-	// Furnish offers the host's functions in a runtime.
+	// Furnish adds the host's functions to a runtime.
 	Furnish func(context.Context, wazero.Runtime) error
 	// Reclaim frees idle resources until n of a kind fit, or done is closed.
 	Reclaim func(done <-chan struct{}, k account.Kind, n int64)
-	// Shed drops the code that is used least, if there is not enough room. It is called when some was added.
+	// Shed drops the code that is used least if there is too little room. It is called after code was added.
 	Shed func()
-	// Stop is done when nobody waits for code any more.
+	// Stop is done once nobody waits for code any more.
 	Stop context.Context
-	// Closing is closed when only calls under way are waited for.
+	// Closing is closed once only calls under way are waited for.
 	Closing <-chan struct{}
 }
 
@@ -62,18 +62,18 @@ type Foundry struct {
 	failed           atomic.Uint64
 }
 
-// Made is what was made since the foundry began.
+// Made counts what a foundry has made so far.
 type Made struct {
-	// Compiled is what modules took to compile, and Loaded what it took to find code in the cache and to load it.
+	// Compiled has the times of compiling modules, and Loaded the times of finding code in the cache and loading it.
 	Compiled, Loaded durations.Sum
-	// Failed is how often a module could not be compiled.
+	// Failed is how often compiling a module has failed.
 	Failed uint64
 }
 
-// Made tells what was made so far.
+// Made returns what was made so far.
 func (f *Foundry) Made() Made { return Made{f.compiled.Sum(), f.loaded.Sum(), f.failed.Load()} }
 
-// CacheSize returns how many bytes of compiled code are kept on disk, and how many may be, or reports false if that is not known, or none is.
+// CacheSize returns how many bytes of compiled code are on disk, and the limit. It returns false if there is no cache, or its size is not known.
 func (f *Foundry) CacheSize() (bytes, limit int64, ok bool) {
 	if f.furnace.cache == nil {
 		return 0, 0, false
@@ -82,12 +82,12 @@ func (f *Foundry) CacheSize() (bytes, limit int64, ok bool) {
 	return bytes, limit, err == nil
 }
 
-// ErrClosed is the error of code that is not made because the engine closes.
+// ErrClosed is returned for code that is not made because the engine is closing.
 var ErrClosed = errors.New("the engine is closing")
 
-// New returns a foundry, which Free frees. Where the cache can't be used, it logs that, and does without.
+// New returns a foundry, which Free frees. If the cache can't be used, New logs that, and the foundry works without it.
 func New(ctx context.Context, c Config) (_ *Foundry, err error) {
-	// Metering ends what runs too long, so wazero need not. Debug information is foreign bytes that nothing here needs.
+	// Metering ends calls that run too long, so wazero need not. Debug information comes from strangers, and nothing here needs it.
 	config := wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
 	if err := checkCode(ctx, config); err != nil {
 		return nil, err
@@ -97,19 +97,19 @@ func New(ctx context.Context, c Config) (_ *Foundry, err error) {
 	return f, err
 }
 
-// Ready starts the process that compiles modules, if one is used, so that the next module is compiled sooner.
+// Ready starts a process that compiles modules, if such processes are used, so that the next module is compiled sooner.
 func (f *Foundry) Ready() { f.furnace.ready() }
 
 // A sum identifies a module.
 type sum = [sha256.Size]byte
 
-// NewCode returns the code of a module without its bundle and without custom sections. It refuses code that is predicted to take too
-// much to compile, or once did. digest names the module in the log. bare is its bytes, and source keeps
-// them: the caller holds it while the code is used.
+// NewCode returns the code of a module without its bundle and without custom sections. It refuses code whose predicted cost is too high, or that
+// once turned out to cost too much. digest names the module in the log. bare has its bytes, and source keeps them: the caller holds source while
+// the code is used.
 func (f *Foundry) NewCode(of sum, digest string, bare []byte, source *Source) (*Code, error) {
 	c := &Code{foundry: f, sum: of, digest: digest, source: source, order: f.orders.Add(1)}
 	c.cost = cost{time.Duration(len(bare)) * compilePace, int64(len(bare)) * compileBytes}
-	// What is in the cache was accepted by this rewriter when it was compiled.
+	// This rewriter has accepted what is in the cache.
 	if c.stored = f.furnace.has(of); c.stored {
 		return c, nil
 	}
@@ -123,27 +123,27 @@ func (f *Foundry) NewCode(of sum, digest string, bare []byte, source *Source) (*
 	}
 	weight, err := instrument.Weigh(parsed)
 	if err != nil {
-		f.furnace.bar(of, bar{Refused: err.Error()}) // which took up to seconds to find out
+		f.furnace.bar(of, bar{Refused: err.Error()}) // finding that out took up to seconds
 		return nil, err
 	}
 	c.cost = costOf(weight, len(bare))
 	return c, nil
 }
 
-// Described returns what Describe kept of a module, in this process or in an earlier one with the same cache, or nil if that is not known.
+// Described returns the text that Describe stored for a module, in this process or in an earlier one with the same cache, or nil.
 func (f *Foundry) Described(of sum) []byte {
 	cache := f.furnace.cache
 	if cache == nil {
 		return nil
 	}
 	parts, err := cache.Get(f.furnace.key(of, aboutDescription))
-	if err != nil || len(parts) != 1 { // a damaged one is removed, and found out anew
+	if err != nil || len(parts) != 1 { // a damaged entry has been removed, and is made again
 		return nil
 	}
 	return parts[0]
 }
 
-// Describe keeps what a module says of itself with the cache, so that it need not run for it at each start of a server.
+// Describe stores a module's description of itself in the cache, so that the module need not run for it at each start of a server.
 func (f *Foundry) Describe(of sum, text []byte) {
 	cache := f.furnace.cache
 	if cache == nil || f.furnace.failing() {
@@ -154,8 +154,8 @@ func (f *Foundry) Describe(of sum, text []byte) {
 	}
 }
 
-// Close begins no more builds, and waits for those that run, for the time of grace at most: then the processes that compile are ended.
-// It reports whether no build is left; one in this process can't be ended, and the schedule's Idle tells when the last one is done.
+// Close begins no more builds, and waits for running ones, at most for the time grace; then it ends the processes that compile. It reports whether no
+// build is left. A build in this process can't be ended; the schedule's Idle says when the last one is done.
 func (f *Foundry) Close(grace time.Duration) bool {
 	f.schedule.Close()
 	patience := time.NewTimer(grace)
@@ -168,7 +168,7 @@ func (f *Foundry) Close(grace time.Duration) bool {
 	if f.furnace.pool == nil {
 		return false
 	}
-	f.furnace.pool.Close() // which ends what it compiles
+	f.furnace.pool.Close() // this ends what they compile
 	patience.Reset(grace)
 	select {
 	case <-f.schedule.Idle():
@@ -178,5 +178,5 @@ func (f *Foundry) Close(grace time.Duration) bool {
 	}
 }
 
-// Free frees everything. No build is left, and nothing runs any more.
+// Free frees everything. It must be called once no build is left and nothing runs any more.
 func (f *Foundry) Free(ctx context.Context) error { return f.furnace.close(ctx) }

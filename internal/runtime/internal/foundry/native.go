@@ -25,14 +25,14 @@ import (
 
 // A Native is a module as machine code, ready to be instantiated.
 type Native struct {
-	Code      wazero.CompiledModule // nil: the cache has it, and it was not loaded
+	Code      wazero.CompiledModule // nil: it is in the cache, and was not loaded
 	Runtime   wazero.Runtime
 	Rewritten *instrument.Rewritten // without Module
 	size      int64                 // what it takes in memory, in bytes, with the data segments
-	stored    bool                  // the cache has it
+	stored    bool                  // the cache has it, too
 }
 
-// mappings returns how many of the process's mappings the code takes.
+// mappings returns how many of the process's mappings the code uses.
 func (n *Native) mappings() int64 {
 	if n.Code == nil {
 		return 0
@@ -42,37 +42,36 @@ func (n *Native) mappings() int64 {
 
 // A furnace makes machine code of modules. It is safe for concurrent use.
 //
-// wazero's own cache checks only the machine code of a file, by a CRC, and believes the rest: lengths that it allocates, offsets that
-// it jumps to. So the runtime that loads code has a directory of its own, where each file was verified just before. A module that is
-// not in the cache is compiled in a runtime and a directory of its own, where the only file is its code; so any number of modules
-// can be compiled at a time.
+// wazero's own cache checks only the machine code in a file, by a CRC. It trusts everything else: lengths that it allocates, offsets that it jumps
+// to. So the runtime that loads code has a directory of its own, and each file in it was verified just before. A module that is not in the cache is
+// compiled in a runtime and a directory of its own, where the only file is its code. So any number of modules can be compiled at a time.
 //
-// Without a cache, and while its disk can't be written to, modules are compiled in a runtime whose code stays in memory.
+// Without a cache, and while the cache's disk can't be written to, modules are compiled in a runtime whose code stays in memory.
 type furnace struct {
 	log     *slog.Logger
 	config  wazero.RuntimeConfig
-	workers int                                         // that compile one module
-	furnish func(context.Context, wazero.Runtime) error // offers the host's functions
-	plain   func() (wazero.Runtime, error)              // of code that stays in memory, made when it is first needed
+	workers int                                         // workers that compile one module
+	furnish func(context.Context, wazero.Runtime) error // adds the host's functions
+	plain   func() (wazero.Runtime, error)              // the runtime of code that stays in memory, made when first needed
 	used    atomic.Pointer[wazero.Runtime]              // plain's
-	pool    *compile.Pool                               // nil: this process compiles
-	claim   claim                                       // makes room for what a process of the pool may take
-	barred  barred                                      // modules that are not compiled
-	cache   *codecache.Cache                            // nil: none, as are the following
-	loader  wazero.Runtime                              // of code from the cache
+	pool    *compile.Pool                               // nil: modules are compiled in this process
+	claim   claim                                       // makes room for the memory that a process of the pool may use
+	barred  barred                                      // modules that must not be compiled
+	cache   *codecache.Cache                            // nil: no cache, and none of the following
+	loader  wazero.Runtime                              // the runtime of code from the cache
 	loads   wazero.CompilationCache                     // the loader's
-	turns   [64]sync.Mutex                              // of modules that are loaded, by their sum
-	files   string                                      // where it looks for files, below the cache's scratch directory
+	turns   [64]sync.Mutex                              // for loading modules, by their sum
+	files   string                                      // where the loader looks for files, below the cache's scratch directory
 	host    string                                      // version of wazero, operating system and processor
 	failed  atomic.Int64                                // when the disk last failed, in Unix nanoseconds
-	// What is wrong with the cache concerns every module alike.
+	// Problems with the cache concern all modules alike.
 	notUsed, notKept, notApart, notPossible *trouble.Recurring
 }
 
-// troubleTime is how long a disk that failed is not used.
+// troubleTime is how long a disk is not used after a failure.
 const troubleTime = time.Minute
 
-// newFurnace returns a furnace. claimFor is its foundry's.
+// newFurnace returns a furnace. claimFor is the Foundry's method.
 func newFurnace(ctx context.Context, c Config, claimFor func(tight bool) claim, config wazero.RuntimeConfig) (*furnace, error) {
 	log := c.Logger
 	f := &furnace{log: log, config: config, workers: c.CompileWorkers, furnish: c.Furnish}
@@ -97,11 +96,11 @@ func newFurnace(ctx context.Context, c Config, claimFor func(tight bool) claim, 
 	}
 	if c.CacheDir != "" {
 		if err := f.open(ctx, c); err != nil {
-			// The key is one of the server's configuration, but nobody else logs this for operators.
+			// The key belongs to the server's configuration, but nobody else logs this for operators.
 			log.Warn("compiled code is not kept on disk: every start compiles all tools again; set tools.cache_directory to another folder", "error", err)
 		}
 	}
-	if f.cache == nil { // otherwise open has made the host functions; an error should show now
+	if f.cache == nil { // otherwise open has made the host functions; made here, an error shows now
 		if _, err := f.plain(); err != nil {
 			return nil, errors.Join(err, f.close(ctx))
 		}
@@ -109,7 +108,7 @@ func newFurnace(ctx context.Context, c Config, claimFor func(tight bool) claim, 
 	return f, nil
 }
 
-// open makes the cache and the runtime that loads from it. It compiles an empty module to learn how wazero names its files.
+// open opens the cache, and makes the runtime that loads from it. It compiles an empty module to learn how wazero names its files.
 func (f *furnace) open(ctx context.Context, c Config) (err error) {
 	if f.cache, err = codecache.Open(c.CacheDir, c.CacheSize); err != nil {
 		return err
@@ -138,7 +137,7 @@ func (f *furnace) open(ctx context.Context, c Config) (err error) {
 	return f.furnish(ctx, f.loader)
 }
 
-// close frees everything. Nothing may run any more.
+// close frees everything. Nothing may be running any more.
 func (f *furnace) close(ctx context.Context) error {
 	var errs []error
 	if f.pool != nil {
@@ -161,22 +160,21 @@ func (f *furnace) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// key returns the key of a module's entry, or of another one about it. It differs between versions of wazero and of the rewriter, and between
-// processors.
+// key returns the key of a module's entry of a kind. It differs between versions of wazero and of the rewriter, and between kinds of processors.
 func (f *furnace) key(of sum, about ...string) codecache.Key {
 	return codecache.KeyOf(append([]string{f.host, fmt.Sprint(instrument.RewriterVersion), string(of[:])}, about...)...)
 }
 
-// What the cache has about a module besides its code.
+// What the cache stores about a module besides its code.
 const (
-	aboutBound       = "barred"      // why it is not compiled
-	aboutDescription = "description" // what it says of itself
+	aboutBound       = "barred"      // why it must not be compiled
+	aboutDescription = "description" // its description of itself
 )
 
 // has reports whether the cache has code for a module.
 func (f *furnace) has(of sum) bool { return f.cache != nil && f.cache.Has(f.key(of)) }
 
-// failing reports whether the disk failed a moment ago.
+// failing reports whether the disk has failed a short while ago.
 func (f *furnace) failing() bool {
 	since := f.failed.Load()
 	return since != 0 && time.Now().UnixNano()-since < int64(troubleTime)
@@ -185,20 +183,20 @@ func (f *furnace) failing() bool {
 // The parts of an entry.
 const (
 	partAbout  = iota // an about, in JSON
-	partModule        // what wazero is given
+	partModule        // the module that wazero is given
 	partName          // of wazero's file
 	partCode          // wazero's file
 	partData          // contents of the data segments, one after the other
 	entryParts
 )
 
-// An about is what the host needs to know of a module besides its code. The contents of its data are in another part.
+// An about is what the host needs to know about a module besides its code. The contents of its data segments are in another part.
 type about struct {
 	instrument.Rewritten
 	Segments [][2]uint32 // offset and length
 }
 
-// load returns a module's code from the cache, or nil if it has none.
+// load returns a module's code from the cache, or nil if the cache has none.
 func (f *furnace) load(of sum) (*Native, error) {
 	parts, err := f.cache.Get(f.key(of))
 	if parts == nil || err != nil {
@@ -239,14 +237,14 @@ func (f *furnace) keep(of sum, module []byte, m compile.File, r *instrument.Rewr
 	return f.cache.Put(f.key(of), text, module, []byte(m.Name), m.Code, data)
 }
 
-// compile compiles a module. It loads the code only where needed reports true, or where the cache does not have the code.
+// compile compiles a module. It loads the code only if needed returns true, or if the cache did not take the code.
 func (f *furnace) compile(of sum, parsed *wasmbin.Module, needed func() bool) (*Native, error) {
 	r, err := instrument.Rewrite(parsed)
 	if err != nil {
 		return nil, err
 	}
-	// wazero shares the code of modules that are equal to the byte, and writes to what it shares while others use it. Two that
-	// differ only in their data, which Rewrite takes out, would be equal: the sum makes them different.
+	// wazero shares the code of modules whose bytes are equal, and writes to what it shares while others use it. Two modules that differ only in their
+	// data, which Rewrite removes, would be equal. The sum makes them different.
 	module := wasmbin.AppendCustom(r.Module, "toolsrv.sum", of[:])
 	r.Module = nil
 	for i := range r.Data { // so that the source can be freed
@@ -261,7 +259,7 @@ func (f *furnace) compile(of sum, parsed *wasmbin.Module, needed func() bool) (*
 		f.failed.Store(time.Now().UnixNano())
 		f.notPossible.Add(err)
 	}
-	_, tried, err := f.apart(of, "", module, &most) // here, only modules that were seen to stay within their bounds
+	_, tried, err := f.apart(of, "", module, &most) // only a module that was seen to stay within its limits is compiled here
 	if err != nil {
 		return nil, err
 	}
@@ -291,10 +289,10 @@ func dataSize(r *instrument.Rewritten) (size int) {
 	return size
 }
 
-// codeFactor is an estimate of how many times as large as a module its code is, with what wazero keeps besides.
+// codeFactor is an estimate of how many times as large as the module its code is, including what else wazero keeps.
 const codeFactor = 6
 
-// compileStored is compile by way of the disk.
+// compileStored is compile through the disk.
 func (f *furnace) compileStored(of sum, module []byte, most *compile.Limit, r *instrument.Rewritten, needed func() bool) (*Native, error) {
 	m, err := f.make(of, module, most)
 	if err != nil {
@@ -319,7 +317,7 @@ func (f *furnace) compileStored(of sum, module []byte, most *compile.Limit, r *i
 	return n, err
 }
 
-// newWazeroCache returns wazero's cache in an empty directory, and the directory that it has made there for its files.
+// newWazeroCache returns wazero's cache in an empty directory, and the directory that wazero has made there for its files.
 func newWazeroCache(dir string) (wazero.CompilationCache, string, error) {
 	cache, err := wazero.NewCompilationCacheWithDir(dir)
 	if err != nil {
@@ -335,7 +333,7 @@ func newWazeroCache(dir string) (wazero.CompilationCache, string, error) {
 	return cache, filepath.Join(dir, inside[0].Name()), nil
 }
 
-// make compiles a module, in a separate process if there can be one. An error that is not the module's fault will pass, or is ErrClosed.
+// make compiles a module, in a separate process if there can be one. An error that is not the module's fault is temporary, or ErrClosed.
 func (f *furnace) make(of sum, module []byte, most *compile.Limit) (compile.File, error) {
 	scratch, err := f.cache.Scratch()
 	if err != nil {
@@ -347,8 +345,8 @@ func (f *furnace) make(of sum, module []byte, most *compile.Limit) (compile.File
 	return compile.Here(scratch, module, f.workers)
 }
 
-// hand makes wazero load code. An error is compile.ErrDisk, or the module's. wazero gives code that it has loaded to a caller that loads the
-// same before it is whole. A module is loaded twice at a time if it was closed meanwhile and is loaded anew, so the second waits.
+// hand has wazero load code. The error is compile.ErrDisk, or the module's own. A module that was closed may be loaded again while its earlier load
+// still runs. wazero would then give the second caller code that is not complete yet, so the second load waits for the first.
 func (f *furnace) hand(of sum, module []byte, m compile.File, r *instrument.Rewritten) (*Native, error) {
 	turn := &f.turns[int(of[0])%len(f.turns)]
 	turn.Lock()
@@ -367,8 +365,8 @@ func (f *furnace) hand(of sum, module []byte, m compile.File, r *instrument.Rewr
 	return &Native{Code: code, Runtime: f.loader, Rewritten: r, size: int64(len(m.Code) + len(module) + dataSize(r)), stored: true}, nil
 }
 
-// stage puts code where the loader looks for it, and returns the file's path, for the caller to remove. A reader of a file of
-// that name goes on reading the old one.
+// stage writes code to the file where the loader looks for it, and returns the file's path, for the caller to remove. If a file of that name is being
+// read, its reader keeps the old one.
 func (f *furnace) stage(m compile.File) (string, error) {
 	if m.Name != filepath.Base(m.Name) {
 		return "", fmt.Errorf("wazero's file is named %q", m.Name)

@@ -12,8 +12,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 )
 
-// TestEntryIsWhole loads what was compiled before: all that the host knows of a module comes back from the cache, and it
-// is what Rewrite makes of the module with all its custom sections.
+// TestEntryIsWhole loads modules that were compiled before. All that the host knows about a module comes back from the cache, and equals what Rewrite
+// makes from the module with all its custom sections.
 func TestEntryIsWhole(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "testdata", "wat", "*", "*.wasm"))
@@ -35,7 +35,7 @@ func TestEntryIsWhole(t *testing.T) {
 		}
 		want, err := rewrite(module)
 		if err != nil {
-			continue // it is a fixture of what is refused
+			continue // a fixture that is meant to be refused
 		}
 		m, err := wasmbin.Parse(module)
 		if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 )
 
-// A Source is a module's bytes, or a bundle's. They are compressed to a third once the module has been compiled, or earlier for lack of
-// room: they are needed again only if the cache loses the code. What they take is counted while somebody holds them.
+// A Source is the bytes of a module or a bundle. They are compressed to a third once the module has been compiled, or earlier if there is too little
+// room: they are needed again only if the cache loses the code. Their memory is counted while somebody holds the source.
 type Source struct {
 	account *account.Account
 	size    int // not compressed
@@ -19,7 +19,7 @@ type Source struct {
 	holds  int
 	bytes  []byte   // not compressed, or nil
 	packed [][]byte // compressed, in parts
-	hard   bool     // compressing saves too little
+	hard   bool     // compressing would save too little
 }
 
 // NewSource returns a source that nobody holds.
@@ -27,7 +27,7 @@ func NewSource(a *account.Account, content []byte) *Source {
 	return &Source{account: a, size: len(content), bytes: content}
 }
 
-// Take holds a source that nobody holds, if there is room for it. An eighth of the room is for one that replaces another.
+// Take holds a source that nobody holds, if there is room for it. An eighth of the room is reserved for sources that replace others.
 func (s *Source) Take(replaces bool) bool {
 	n := s.Length()
 	if !s.account.Take(account.Sources, n, replaces) {
@@ -37,7 +37,7 @@ func (s *Source) Take(replaces bool) bool {
 	return true
 }
 
-// Hold counts a hold, which Release gives up. Bytes that nobody held are counted again even if there is no room, because they exist.
+// Hold adds a hold, which Release gives up. Bytes that nobody held are counted again even if there is no room, because they exist.
 func (s *Source) Hold() { s.change(1) }
 
 // Release gives up a hold.
@@ -51,7 +51,7 @@ func (s *Source) change(holds int) {
 	s.count(s.counted() - before)
 }
 
-// Length returns how many bytes the source takes.
+// Length returns how many bytes the source takes, compressed or not.
 func (s *Source) Length() int64 {
 	n := len(s.bytes)
 	for _, p := range s.packed {
@@ -60,7 +60,7 @@ func (s *Source) Length() int64 {
 	return int64(n)
 }
 
-// counted returns how many of them count.
+// counted returns how many bytes are counted.
 func (s *Source) counted() int64 {
 	if s.holds == 0 {
 		return 0
@@ -74,7 +74,7 @@ func (s *Source) count(n int64) {
 	}
 }
 
-// Plain returns the source as it is compiled. It must not be changed.
+// Plain returns the source uncompressed. It must not be changed.
 func (s *Source) Plain() ([]byte, error) {
 	s.mu.Lock()
 	content, packed := s.bytes, s.packed
@@ -91,7 +91,7 @@ func (s *Source) Plain() ([]byte, error) {
 	return plain, err
 }
 
-// Unpacked returns the source as it is compiled, or nil if it is compressed.
+// Unpacked returns the source if it is not compressed, and nil otherwise.
 func (s *Source) Unpacked() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *Source) Pack() {
 	packed, smaller := deflate(content)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.packed != nil { // by somebody else meanwhile
+	if s.packed != nil { // another caller did so meanwhile
 		return
 	}
 	if s.hard = !smaller; s.hard {
@@ -120,8 +120,8 @@ func (s *Source) Pack() {
 	s.count(s.counted() - before)
 }
 
-// deflate returns content compressed, in chunks. It gives up if that saves less than a quarter, and takes no more memory than three
-// quarters meanwhile.
+// deflate returns content compressed, in chunks. It gives up if that saves less than a quarter. Meanwhile it takes at most three quarters of
+// content's size.
 func deflate(content []byte) (packed [][]byte, smaller bool) {
 	w := packers.Get().(*flate.Writer)
 	defer packers.Put(w)
@@ -132,7 +132,7 @@ func deflate(content []byte) (packed [][]byte, smaller bool) {
 		if _, err := w.Write(content[at:end]); err != nil {
 			return nil, false
 		}
-		if at = end; to.size > at/4*3+chunk/2 { // the writer has some of it yet
+		if at = end; to.size > at/4*3+chunk/2 { // the writer has not written all of it yet
 			return nil, false
 		}
 	}
@@ -144,10 +144,10 @@ func deflate(content []byte) (packed [][]byte, smaller bool) {
 	return to.all, true
 }
 
-// chunk is how many bytes are compressed between two looks at the size, and how large a piece of the result is.
+// chunk is how many bytes are compressed between two checks of the result's size, and the size of the pieces of the result.
 const chunk = 128 << 10
 
-// chunks is a buffer that never copies what it has.
+// chunks is a buffer that never moves what was written to it.
 type chunks struct {
 	each int
 	all  [][]byte

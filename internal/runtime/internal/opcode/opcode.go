@@ -1,4 +1,4 @@
-// Package opcode names the instructions of WebAssembly that something in this module looks at.
+// Package opcode names the instructions of WebAssembly that this project treats specially.
 package opcode
 
 // The instructions of one byte.
@@ -26,8 +26,8 @@ const (
 	GlobalSet    = 0x24
 	TableGet     = 0x25
 	TableSet     = 0x26
-	Load         = 0x28 // the first of the loads
-	Store        = 0x36 // the first of the stores, which end before MemorySize
+	Load         = 0x28 // the first load
+	Store        = 0x36 // the first store; the stores end before MemorySize
 	MemorySize   = 0x3f
 	MemoryGrow   = 0x40
 	I32Const     = 0x41
@@ -48,14 +48,14 @@ const (
 	I64Add       = 0x7c
 	I64Sub       = 0x7d
 	I64Mul       = 0x7e
-	I32Extend8S  = 0xc0 // the first that extends a sign
-	I64Extend32S = 0xc4 // the last of these, and of those that work on numbers
+	I32Extend8S  = 0xc0 // the first sign extension
+	I64Extend32S = 0xc4 // the last sign extension, and the last instruction on numbers
 	RefNull      = 0xd0
 	RefIsNull    = 0xd1
 	RefFunc      = 0xd2
 )
 
-// The instructions behind a prefix are prefix<<8 | the number that follows it.
+// An instruction with a prefix is prefix<<8 | the number that follows the prefix.
 const (
 	Bulk   = 0xfc // the prefix of conversions that don't trap, and of instructions on memories and tables
 	Vector = 0xfd // the prefix of instructions on vectors
@@ -74,5 +74,5 @@ const (
 	VectorConst = Vector<<8 | 12
 )
 
-// BlockEmpty stands where the type of a block stands, for one without parameters and results.
+// BlockEmpty is the type of a block without parameters and results.
 const BlockEmpty = 0x40

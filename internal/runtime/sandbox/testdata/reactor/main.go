@@ -1,6 +1,6 @@
 //go:build wasip1
 
-// Reactor is a guest for the tests, built by Go's own compiler: each tool number does another thing.
+// Reactor is a guest for the tests, built by Go's own compiler. What it does depends on the tool's number.
 package main
 
 import (

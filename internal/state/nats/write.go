@@ -41,7 +41,7 @@ type write struct {
 	key     string
 	value   []byte
 	deletes bool
-	sweeps  bool                   // deletes what has expired, whatever its key
+	sweeps  bool                   // deletes expired entries; key is not used
 	only    func(c *content) error // returns an error if the copy does not allow the write; nil allows it
 	expect  int64
 	expires int64

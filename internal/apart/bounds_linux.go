@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// niceness is how much the server comes before the processes that work for it, where both want a processor.
+	// niceness is the nice value of the processes that work for the server: the server gets the processor first.
 	niceness = 5
-	// maxBeside is what a process may have of addresses that it can write to beside its memory: Go's runtime takes them 64 MiB at a time.
+	// maxBeside is how much writable address space a process may have in addition to its memory: Go's runtime reserves it 64 MiB at a time.
 	maxBeside = 192<<20 + detector
 )
 
-// Supported is false where the system can't be made to hold the bounds.
+// Supported is false where the operating system can't enforce the bounds.
 const Supported = true
 
-// bound has the system bound this process for good: to that many bytes of memory, and to b. Where memory runs out, the system ends it first.
-// It says whether the system may refuse memory before the bound is reached.
+// bound limits this process for the rest of its life, to that many bytes of memory and to b. Where memory runs out, the system ends this process
+// first. scarce reports whether the system may refuse memory before the limit is reached.
 func bound(memory int64, b Bounds, began *atomic.Pointer[allowance]) (scarce bool, err error) {
-	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGXFSZ) // a server that ends drains first, and then ends this
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGXFSZ) // a server that stops first drains its calls, and then ends this process
 	over := make(chan os.Signal, 1)
 	signal.Notify(over, syscall.SIGXCPU)
 	go func() {
@@ -50,7 +50,7 @@ func bound(memory int64, b Bounds, began *atomic.Pointer[allowance]) (scarce boo
 		if err := syscall.Getrlimit(resource, &now); err != nil {
 			return false, err
 		}
-		if now.Max < most { // it may not be raised
+		if now.Max < most { // this process may not raise it
 			most = now.Max
 			scarce = scarce || resource == syscall.RLIMIT_DATA
 		}
@@ -67,7 +67,7 @@ func bound(memory int64, b Bounds, began *atomic.Pointer[allowance]) (scarce boo
 	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	threads, err := os.ReadDir("/proc/self/task") // a thread inherits from the one that makes it
+	threads, err := os.ReadDir("/proc/self/task") // a thread inherits this from the thread that creates it
 	if err != nil {
 		return false, err
 	}
@@ -76,7 +76,7 @@ func bound(memory int64, b Bounds, began *atomic.Pointer[allowance]) (scarce boo
 		if err != nil {
 			return false, err
 		}
-		now, err := syscall.Getpriority(syscall.PRIO_PROCESS, id) // 20 less what it is
+		now, err := syscall.Getpriority(syscall.PRIO_PROCESS, id) // the call returns 20 minus the nice value
 		if err == nil {
 			err = syscall.Setpriority(syscall.PRIO_PROCESS, id, min(20-now+niceness, 19))
 		}
@@ -87,8 +87,8 @@ func bound(memory int64, b Bounds, began *atomic.Pointer[allowance]) (scarce boo
 	return scarce, nil
 }
 
-// allow makes the system end this process when it has used that much more time on a processor, with what the system does for it, to a
-// second, and refuse memory beyond the work's.
+// allow makes the system end this process when it has used that much more processor time, including the system's on its behalf and rounded up to
+// seconds, and refuse it memory beyond the limit of the work.
 func allow(most Limit) (a allowance, err error) {
 	var now syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &now); err != nil {
@@ -111,12 +111,12 @@ func allow(most Limit) (a allowance, err error) {
 	return allowance{time.Duration(now.Utime.Nano()), most.CPU}, nil
 }
 
-// Attributes have a process end with this one, and get none of the signals that a terminal sends.
+// Attributes make a child process end when this one does, and keep a terminal's signals from it.
 func Attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 
-// A Meter tells what another process has used. It goes on to mean that process when its number is another's.
+// A Meter measures what another process has used. It never measures a later process that has the same process ID.
 type Meter struct{ times, memory *os.File }
 
 // A Use is what a process has used: time on a processor, including the system's on its behalf, and bytes of memory that it shares with nobody.
@@ -125,7 +125,7 @@ type Use struct {
 	Bytes        int64
 }
 
-// OpenMeter opens the meter of a process that was not waited for yet.
+// OpenMeter opens the meter of a process that nobody has waited for yet.
 func OpenMeter(pid int) (m *Meter, err error) {
 	m = &Meter{}
 	if m.times, err = os.Open(fmt.Sprintf("/proc/%d/stat", pid)); err != nil {
@@ -142,7 +142,7 @@ func (m *Meter) Close() { _, _ = m.times.Close(), m.memory.Close() }
 
 // Look reads the meter.
 func (m *Meter) Look() (u Use, err error) {
-	const user, system, tick = 11, 12, time.Second / 100 // after the process's name, which may have any character
+	const user, system, tick = 11, 12, time.Second / 100 // these fields come after the process's name, which may have any character
 	const resident, shared = 1, 2
 	var room [1024]byte
 	text, err := readStart(m.times, room[:])

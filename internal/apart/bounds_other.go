@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// Supported is false where the system can't be made to hold the bounds.
+// Supported is false where the operating system can't enforce the bounds.
 const Supported = false
 
 func bound(int64, Bounds, *atomic.Pointer[allowance]) (bool, error) { return false, nil }
 
 func allow(Limit) (allowance, error) { return allowance{}, nil }
 
-// Attributes are none where the system has none.
+// Attributes returns nil: this system has no such attributes.
 func Attributes() *syscall.SysProcAttr { return nil }
 
-// A Meter tells nothing here.
+// A Meter measures nothing on this system.
 type Meter struct{}
 
 // A Use is what a process has used: time on a processor, including the system's on its behalf, and bytes of memory that it shares with nobody.

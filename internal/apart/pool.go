@@ -7,41 +7,44 @@ import (
 	"time"
 )
 
-// A Pool has processes do work, each one piece at a time. Processes are started when they are needed, and go on to the next piece; an
-// unused one ends after a while, and one that has grown, or has done much, is replaced. A Pool is safe for concurrent use.
+// A Pool runs pieces of work in processes, each of which does one piece at a time. A process is started when it is needed, and used again for the
+// next piece. A process that is idle for a while is ended. One that has grown, or has done many pieces, is replaced. A Pool is safe for concurrent
+// use.
 type Pool struct {
 	config Config
 
 	mu     sync.Mutex
 	idle   []*process
 	all    map[*process]struct{}
-	coming chan struct{} // closed when the process that Ready starts has started; if nil, none, or somebody waits for it
+	coming chan struct{} // closed when the process that Ready starts has started; nil if Ready starts none, or a goroutine waits for it already
 	closed bool
 	gone   sync.WaitGroup // processes
 }
 
 const (
-	// grownBytes is how much memory a process may have after its work to do more, and mostServed how often it does.
+	// grownBytes is how much memory a process may still have after its work if it is to be used again, and mostServed how many pieces of work it
+	// does.
 	grownBytes = 48 << 20
 	mostServed = 1000
 )
 
-// ErrClosed is the error of a pool that is closed.
+// ErrClosed is returned by a closed pool.
 var ErrClosed = errors.New("the processes have ended")
 
-// A Config is what NewPool needs.
+// A Config has the settings of a pool.
 type Config struct {
 	// Name is what errors call a process.
 	Name string
-	// Command starts a process, with one more argument. The process calls [Serve] with that argument, and with its standard input and
-	// output.
+	// Command is the command line of a process, to which one argument is added. The process must call [Serve] with that argument, and with its
+	// standard input and output.
 	Command []string
 	// Each is how many bytes of memory one process may have.
 	Each int64
-	// Kept is how many processes there may be for an unused one to be kept, and Idle how long it is.
+	// Kept is how many processes there may be at most if an idle one is to be kept, and Idle is how long it is kept.
 	Kept int
 	Idle time.Duration
-	// Measured says that there must be no process of which the system does not tell what it uses. Where there is one, it works once.
+	// Measured says that a process may only run if the system tells how much it uses. If false, a process that can't be measured does one piece of
+	// work.
 	Measured bool
 }
 
@@ -49,30 +52,32 @@ type Config struct {
 type Limit struct {
 	CPU   time.Duration // on a processor
 	Bytes int64         // of memory
-	Time  time.Duration // in all: on a busy machine a process waits, and one that hangs uses no processor
+	Time  time.Duration // from begin to end: on a busy machine a process waits for the processor, and one that hangs uses none
 }
 
-// Work is one piece of it.
+// Work is one piece of work.
 type Work struct {
-	// Scratch is the directory in which the process has one of its own, empty, and works; "": it works where this process does.
+	// Scratch is the directory in which the process gets an empty working directory of its own. If it is "", the process works in this process's
+	// directory.
 	Scratch string
-	// Fresh wants a new process.
+	// Fresh asks for a new process.
 	Fresh bool
-	// Request is what the process is asked, Payload what follows it, and Reply a pointer to what it answers, in Most bytes.
+	// Request is what the process is asked to do, and Payload the bytes that follow the request. Reply points to where the answer is stored, which
+	// may have at most Most bytes.
 	Request any
 	Payload []byte
 	Reply   any
 	Most    int64
 	Limit   Limit
-	// Check looks at the reply before the process does more, with the process's directory. It says whether the process can do more; its
-	// error is that the reply is nonsense. If nil, there is nothing to look at.
+	// Check checks the reply before the process gets more work. dir is the process's directory. good reports whether the process can be used again;
+	// an error means that the reply makes no sense. If nil, nothing is checked.
 	Check func(dir string) (good bool, err error)
 }
 
 // NewPool returns a pool. No process is started yet. The caller closes the pool.
 func NewPool(c Config) *Pool { return &Pool{config: c, all: map[*process]struct{}{}} }
 
-// Do has a process do a piece of work, and says whether that was a new one. The error is a *LostError, a *StartError, ErrClosed, or ctx's
+// Do runs a piece of work in a process, and reports whether that process was a new one. The error is a *LostError, a *StartError, ErrClosed, or ctx's
 // cause; otherwise there is a reply.
 func (p *Pool) Do(ctx context.Context, w *Work) (fresh bool, err error) {
 	c, err := p.take(ctx, w.Scratch, w.Fresh)
@@ -81,7 +86,7 @@ func (p *Pool) Do(ctx context.Context, w *Work) (fresh bool, err error) {
 		good, err = c.do(ctx, w)
 		fresh = c.served == 1
 		if err == nil {
-			p.put(c, good) // from then on another one may have it
+			p.put(c, good) // from here on, another goroutine may use the process
 			return fresh, nil
 		}
 	} else {
@@ -98,8 +103,8 @@ func (p *Pool) Do(ctx context.Context, w *Work) (fresh bool, err error) {
 	return fresh, err
 }
 
-// Ready starts a process if there is none, and does not wait for it: there may soon be work, and a process takes longer to start than to do
-// a small piece. scratch returns the directory that the work will have; after an error none is started.
+// Ready starts a process if there is none, and does not wait for it. It is called when work is likely to come soon, since a process takes longer to
+// start than to do a small piece of work. scratch returns the directory that the work will have; if it fails, no process is started.
 func (p *Pool) Ready(scratch func() (string, error)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,7 +115,7 @@ func (p *Pool) Ready(scratch func() (string, error)) {
 	p.coming = coming
 	p.gone.Go(func() {
 		defer close(coming)
-		if dir, err := scratch(); err == nil { // otherwise the work reports it
+		if dir, err := scratch(); err == nil { // the work will report an error
 			if c, err := p.take(context.Background(), dir, true); err == nil {
 				p.put(c, true)
 			}
@@ -123,7 +128,7 @@ func (p *Pool) Ready(scratch func() (string, error)) {
 	})
 }
 
-// awaited waits for the process that Ready starts, if nobody else does, and takes it.
+// awaited waits for the process that Ready starts, if no other goroutine does, and takes it.
 func (p *Pool) awaited(scratch string) *process {
 	p.mu.Lock()
 	coming := p.coming
@@ -187,7 +192,7 @@ func (p *Pool) unused(scratch string) *process {
 	return nil
 }
 
-// put keeps a process for more work if it is good for it.
+// put keeps a process for more work if it can be used again, and ends it otherwise.
 func (p *Pool) put(c *process, good bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -199,7 +204,7 @@ func (p *Pool) put(c *process, good bool) {
 	p.idle = append(p.idle, c)
 }
 
-// spent reports whether a process is not to be used again.
+// spent reports whether a process must not be used again.
 func (p *process) spent() bool {
 	return p.used == nil || p.last.Memory > grownBytes || p.served >= mostServed || p.over()
 }
@@ -217,7 +222,7 @@ func (p *Pool) retire(c *process) {
 	}
 }
 
-// Close ends all processes, and waits until they are gone; what they do ends as ErrClosed. Closing twice is fine.
+// Close ends all processes, and waits until they are gone. Work that they were doing fails with ErrClosed. Close can be called twice.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true

@@ -18,44 +18,44 @@ import (
 )
 
 const (
-	// lookTime is how often a process is looked at while it works.
+	// lookTime is how often a process is measured while it works.
 	lookTime = 25 * time.Millisecond
-	// systemTimes is how many times its processor time a piece of work may take with what the system does for it.
+	// systemTimes is how many times its limit of processor time a piece of work may take if the system's time on its behalf is included.
 	systemTimes = 2
 	// beginTime is how long a process may take to begin.
 	beginTime = time.Minute
-	// silentTime is how long a process may take to end that says nothing any more.
+	// silentTime is how long a process may take to end once it has closed its output.
 	silentTime = time.Second
 
-	maxAnswer = 4 << 10 // bytes of an answer without its reply
+	maxAnswer = 4 << 10 // bytes of an answer, without its reply
 	maxStderr = 4 << 10
 )
 
-// A process does one piece of work after another. Only one goroutine uses it at a time, but anybody may end it.
+// A process does one piece of work after another. Only one goroutine uses it at a time, but any goroutine may end it.
 type process struct {
 	name    string
 	cmd     *exec.Cmd
-	scratch string // where its directory is
+	scratch string // the parent of its directory
 	dir     string
 	in      io.WriteCloser
-	used    *Meter // nil: the system does not tell
+	used    *Meter // nil if the system does not tell
 	out     *os.File
 	said    *head
 	encoder *gob.Encoder
 	decoder *gob.Decoder
-	left    *io.LimitedReader // what it may still say
+	left    *io.LimitedReader // how many bytes it may still send
 	scarce  bool              // the system may refuse it memory that it is allowed
 	number  uint64
-	served  int    // pieces of work that it was given
+	served  int    // how many pieces of work it was given
 	last    answer // its last one
 	timer   *time.Timer
 
 	ending sync.Once
-	ended  chan struct{} // closed when it is gone, with its directory; then waited is set
+	ended  chan struct{} // closed when the process and its directory are gone; from then on, waited is set
 	waited error
 }
 
-// start starts a process with nothing of this one's environment, in an empty directory below scratch, or else where this one is.
+// start starts a process with an almost empty environment, in an empty directory below scratch, or in this process's directory if scratch is "".
 func start(c *Config, scratch string) (p *process, err error) {
 	p = &process{name: c.Name, scratch: scratch, said: &head{}, ended: make(chan struct{})}
 	if scratch != "" {
@@ -68,7 +68,7 @@ func start(c *Config, scratch string) (p *process, err error) {
 		return nil, &StartError{Err: errors.Join(err, p.clean()), Memory: true}
 	}
 	p.cmd = exec.Command(c.Command[0], append(c.Command[1:len(c.Command):len(c.Command)], strconv.FormatInt(c.Each, 10))...)
-	p.cmd.Env, p.cmd.Dir, p.cmd.SysProcAttr = []string{"GOGC=off"}, p.dir, Attributes() // until it serves: a fifth of its start
+	p.cmd.Env, p.cmd.Dir, p.cmd.SysProcAttr = []string{"GOGC=off"}, p.dir, Attributes() // no collections until it serves: they would take a fifth of its start
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.WaitDelay = written, p.said, time.Second
 	if p.in, err = p.cmd.StdinPipe(); err == nil {
 		err = p.cmd.Start()
@@ -95,7 +95,7 @@ func start(c *Config, scratch string) (p *process, err error) {
 	p.encoder, p.decoder = gob.NewEncoder(p.in), gob.NewDecoder(p.left)
 	go func() {
 		p.waited = p.cmd.Wait()
-		_ = p.out.Close() // the reader of a reply learns that there is none
+		_ = p.out.Close() // whoever reads the reply gets an error
 		if p.used != nil {
 			p.used.Close()
 		}
@@ -105,11 +105,11 @@ func start(c *Config, scratch string) (p *process, err error) {
 	return p, nil
 }
 
-// A StartError is that no process could be started, or that it did not begin.
+// A StartError is returned where no process could be started, or it did not get ready.
 type StartError struct {
 	Err       error
-	Directory bool // it has none: scratch can't be used
-	Memory    bool // the system has too little of it, or allows too few files
+	Directory bool // the process has no directory: scratch can't be used
+	Memory    bool // the system has too little memory, or allows too few files
 }
 
 // Error returns the text of Err.
@@ -118,7 +118,7 @@ func (e *StartError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// greet waits until the process says that it is bounded and ready.
+// greet waits until the process says that its limits are set and that it is ready.
 func (p *process) greet() error {
 	late := time.AfterFunc(beginTime, p.end)
 	defer late.Stop()
@@ -143,7 +143,7 @@ func (p *process) clean() error {
 	return os.RemoveAll(p.dir)
 }
 
-// over reports whether the process has gone.
+// over reports whether the process has ended.
 func (p *process) over() bool {
 	select {
 	case <-p.ended:
@@ -153,10 +153,10 @@ func (p *process) over() bool {
 	}
 }
 
-// end ends the process, and does not wait for that. It has no children.
+// end kills the process, and does not wait until it is gone. A process has no children.
 func (p *process) end() { p.ending.Do(func() { _ = p.cmd.Process.Kill() }) }
 
-// finish ends the process, and waits for that. One that is silent is ending: how it does tells why.
+// finish ends the process, and waits until it is gone. A silent process is ending by itself: it is given time, since its exit tells why.
 func (p *process) finish(silent bool) {
 	if silent {
 		late := time.NewTimer(silentTime)
@@ -170,7 +170,7 @@ func (p *process) finish(silent bool) {
 	<-p.ended
 }
 
-// do has the process do a piece of work. After a *LostError it is gone; otherwise it can go on if good is true.
+// do has the process do a piece of work. After a *LostError the process is gone; otherwise it can be used again if good is true.
 func (p *process) do(ctx context.Context, w *Work) (good bool, err error) {
 	p.number++
 	p.served++
@@ -210,24 +210,24 @@ func (p *process) do(ctx context.Context, w *Work) (good bool, err error) {
 	return good, nil
 }
 
-// A breach is which bound a process broke while it was watched.
+// A breach says which limit a process exceeded while it was watched.
 type breach int
 
 const (
 	breachNone breach = iota
 	breachCPU
 	breachMemory
-	breachSystem // processor time that the system took for it
+	breachSystem // processor time that the system used on its behalf
 	breachTime
 )
 
-// watch ends the process if it breaks a bound, until the returned function is called, which says whether it did.
+// watch ends the process if it exceeds a limit, until the returned function is called, which says which limit it exceeded.
 func (p *process) watch(most Limit) (done func() breach) {
 	stop, result := make(chan struct{}), make(chan breach, 1)
 	go func() {
 		tick := time.NewTicker(lookTime)
 		defer tick.Stop()
-		var began Use // at the first look, so that short work is not looked at
+		var began Use // only now, so that short work is never measured
 		looked := false
 		until := time.Now().Add(most.Time)
 		for {
@@ -270,7 +270,7 @@ func (p *process) watch(most Limit) (done func() breach) {
 	return func() breach { close(stop); return <-result }
 }
 
-// silent reports whether an error is that the process ended, and not that it made no sense.
+// silent reports whether an error means that the process has closed its output, rather than that its answer made no sense.
 func (p *process) silent(err error) bool {
 	if p.left.N <= 0 {
 		return false
@@ -278,19 +278,19 @@ func (p *process) silent(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrClosed) || errors.Is(err, syscall.EPIPE)
 }
 
-// A LostError is that a process ended, or answered nonsense, before it was done.
+// A LostError is returned where a process ended before its work was done, or answered with something that makes no sense.
 type LostError struct {
 	Why error
-	// Memory, CPU and System say which bound it is known to have broken: of memory, of time on a processor, or of that with what the system
-	// did for it. The last may be because memory is short.
+	// Memory, CPU and System say which limit the process is known to have exceeded: of memory, of processor time, or of processor time including the
+	// system's on its behalf. The last can also be due to a lack of memory.
 	Memory, CPU, System bool
-	// Outside says that something else may have ended it, such as the system for lack of memory, Refused that the system refused it memory
-	// or a thread, and Stuck that it had all of its time, but not the processor.
+	// Outside says that something else may have ended the process, such as the system for lack of memory. Refused says that the system refused it
+	// memory or a thread. Stuck says that its time was over although it had not used up its processor time.
 	Outside, Refused, Stuck bool
-	// Silent says that it ended by itself, with Code as its exit code, or -1 after a signal.
+	// Silent says that the process ended by itself. Code is its exit code, or -1 after a signal.
 	Silent bool
 	Code   int
-	// Fresh says that the process had done nothing before: nothing else can be to blame.
+	// Fresh says that this was the first work of the process, so earlier work can't be to blame.
 	Fresh bool
 }
 
@@ -300,8 +300,7 @@ func (e *LostError) Error() string { return e.Why.Error() }
 // Unwrap returns Why.
 func (e *LostError) Unwrap() error { return e.Why }
 
-// verdict says why a process is gone, and which bound its work broke, if it is known to have broken one. silent says that it ended by
-// itself.
+// verdict says why a process is gone, and which limit its work exceeded, if that is known. silent says that the process ended by itself.
 func (p *process) verdict(why error, broke breach, most Limit, silent bool) *LostError {
 	e := &LostError{Why: why, Silent: silent, Fresh: p.served == 1}
 	if exit, ok := errors.AsType[*exec.ExitError](p.waited); ok {
@@ -318,13 +317,13 @@ func (p *process) verdict(why error, broke breach, most Limit, silent bool) *Los
 	default:
 		e.System = broke == breachSystem || e.Code == exitSystem
 		e.Stuck = broke == breachTime
-		e.Refused = noMemory || noThread // whose stack it might be
+		e.Refused = noMemory || noThread // a thread may have got no stack
 		e.Outside = e.Refused || silent && killed(p.waited)
 	}
 	return e
 }
 
-// killed reports whether somebody else ended a process by a signal, as the system does if it has no memory.
+// killed reports whether a signal ended the process, such as the one that the system sends when it runs out of memory.
 func killed(waited error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](waited)
 	if !ok {
@@ -352,7 +351,7 @@ type head struct {
 	text bytes.Buffer
 }
 
-// Write keeps as much as there is room for, and takes the rest.
+// Write keeps as much as there is room for, and drops the rest.
 func (t *head) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -367,7 +366,7 @@ func (t *head) String() string {
 	return t.text.String()
 }
 
-// says reports whether the kept output has one of the texts.
+// says reports whether the kept output contains one of the texts.
 func (t *head) says(any ...string) bool {
 	kept := t.String()
 	return slices.ContainsFunc(any, func(text string) bool { return strings.Contains(kept, text) })

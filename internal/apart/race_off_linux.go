@@ -2,5 +2,5 @@
 
 package apart
 
-// detector is what the race detector takes of addresses that it can write to.
+// detector is how much writable address space the race detector takes.
 const detector = 0

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// A Room is memory that processes may take together. Waiters are served in order, so that one who needs much gets it, too. It is safe for
-// concurrent use.
+// A Room is an amount of memory that processes share. Waiters are served in order, so that one that needs a lot is not overtaken forever. It is safe
+// for concurrent use.
 type Room struct {
 	mu      sync.Mutex
 	free    int64
@@ -21,7 +21,7 @@ type claim struct {
 // NewRoom returns a room of that many bytes.
 func NewRoom(bytes int64) *Room { return &Room{free: bytes} }
 
-// Take takes that many bytes as soon as there are as many. It reports false where done is closed first.
+// Take waits until that many bytes are free, and takes them. It returns false if done is closed first.
 func (r *Room) Take(bytes int64, done <-chan struct{}) bool {
 	r.mu.Lock()
 	if len(r.waiting) == 0 && bytes <= r.free {
@@ -40,7 +40,7 @@ func (r *Room) Take(bytes int64, done <-chan struct{}) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	i := slices.Index(r.waiting, c)
-	if i < 0 { // it was granted meanwhile
+	if i < 0 { // Take got the bytes meanwhile
 		return true
 	}
 	r.waiting = slices.Delete(r.waiting, i, i+1)
@@ -48,7 +48,7 @@ func (r *Room) Take(bytes int64, done <-chan struct{}) bool {
 	return false
 }
 
-// Give gives bytes back.
+// Give returns bytes to the room.
 func (r *Room) Give(bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,7 +56,7 @@ func (r *Room) Give(bytes int64) {
 	r.serve()
 }
 
-// serve serves the waiters, as far as there is enough.
+// serve serves waiters in order, until there is too little left for the next one.
 func (r *Room) serve() {
 	for len(r.waiting) > 0 && r.waiting[0].bytes <= r.free {
 		r.free -= r.waiting[0].bytes

@@ -15,43 +15,43 @@ import (
 	"time"
 )
 
-// An ask comes before a request and its payload.
+// An ask is sent before a request and its payload.
 type ask struct {
 	Number uint64
 	Size   int // bytes of the payload
 	Limit  Limit
 }
 
-// An answer comes before a reply. The first one comes alone, and says that the process is ready.
+// An answer is sent before a reply. The first answer has no reply, and says that the process is ready.
 type answer struct {
 	Number uint64 // of the request
-	Memory int64  // bytes that the process has
-	Scarce bool   // of the first: the system may refuse memory below the bound
+	Memory int64  // bytes of memory that the process has from the system
+	Scarce bool   // only in the first answer: the system may refuse memory below the limit
 }
 
 const (
-	// exitTime is how a process exits that has used up its processor time, and exitSystem if the system has used it up for it.
+	// exitTime is the exit code of a process that has used up its processor time, and exitSystem the one if the system has used it up on its behalf.
 	exitTime, exitSystem = 17, 18
 	// mostStack is the most that one goroutine's stack takes, in bytes.
 	mostStack = 256 << 20
 )
 
-// An allowance is the processor time that a process had used when it got a piece of work, and the time that it may use for it.
+// An allowance is the processor time that a process had used when it got a piece of work, and how much more it may use for that work.
 type allowance struct {
 	user, more time.Duration
 }
 
-// Bounds are what a process may take besides memory and processor time; 0 means as much as this one.
+// Bounds are limits of a process besides those of memory and processor time. 0 leaves the limit of this process.
 type Bounds struct {
-	File uint64 // bytes of a file that it writes
-	Open uint64 // files
-	// Garbage is how much of that may lie, in percent of what is in use; 0 means as much.
+	File uint64 // the most bytes of a file that it writes
+	Open uint64 // the most open files
+	// Garbage is the value of GOGC: how much garbage may lie around, in percent of the memory in use. 0 means 100.
 	Garbage int
 }
 
-// Serve is all that a process of a [Pool] does. Until in ends, it reads from it what to do, and answers on out. args has one number: the
-// bytes of memory that it may have. work is called for one request after the other. The process must do nothing else: it is bounded from
-// then on, and ends where a piece of work breaks a bound.
+// Serve is what a process of a [Pool] does. It reads requests from in until in ends, and answers on out. args has one number: how many bytes of
+// memory the process may have. work is called for one request after another. The process must do nothing else: its limits are set, and it ends where
+// a piece of work exceeds one.
 func Serve[Q, A any](args []string, in io.Reader, out io.Writer, b Bounds, work func(q *Q, payload []byte, most Limit) *A) error {
 	if len(args) != 1 {
 		return errors.New("a process that works for a server needs to know how much memory it may have")
@@ -76,7 +76,7 @@ func Serve[Q, A any](args []string, in io.Reader, out io.Writer, b Bounds, work 
 	jobs := make(chan *job)
 	ended := make(chan error, 2)
 	go func() {
-		from := bufio.NewReader(in) // gob reads no more of it than it needs
+		from := bufio.NewReader(in) // with one, gob reads no more than it needs
 		decoder := gob.NewDecoder(from)
 		for {
 			j := &job{}
@@ -88,7 +88,7 @@ func Serve[Q, A any](args []string, in io.Reader, out io.Writer, b Bounds, work 
 				j.payload = make([]byte, j.Size)
 				_, err = io.ReadFull(from, j.payload)
 			}
-			if err != nil { // also during its work: nobody waits for it any more
+			if err != nil { // also during work: nobody waits for it any more
 				ended <- err
 				return
 			}
@@ -123,8 +123,8 @@ func Serve[Q, A any](args []string, in io.Reader, out io.Writer, b Bounds, work 
 	return nil
 }
 
-// heapFor returns how large Go's heap should get at most. To keep it small takes processor time, several times as much as the work itself
-// if it is too small. So that is done only if the work can't have more memory; otherwise it is tried again with more.
+// heapFor returns the soft limit of Go's heap. Keeping the heap small takes processor time: several times as much as the work itself if the limit is
+// too low. So there is a limit only if the work can't have more memory; otherwise the work is tried again with more.
 func heapFor(bytes, most int64) int64 {
 	if bytes < most {
 		return math.MaxInt64
@@ -132,7 +132,7 @@ func heapFor(bytes, most int64) int64 {
 	return bytes / 8 * 7
 }
 
-// memory returns how many bytes of memory Go's runtime has from the system, and has not given back.
+// memory returns how many bytes of memory Go's runtime has got from the system and not returned.
 func memory() int64 {
 	all := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(all)

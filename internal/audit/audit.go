@@ -1,5 +1,5 @@
-// Package audit keeps who changed what, and who tried to. Entries are only ever added, and each carries the hash of the one before. So what
-// is changed, left out or put between later shows when the chain is walked.
+// Package audit records who changed what, and who tried to. Entries are only ever added, and each contains the hash of the entry before it. So an
+// entry that is changed, removed or inserted later is found when the chain is verified.
 package audit
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
-// Space is the name of the space that has the entries, and Form the newest form of what is in it.
+// Space is the name of the space with the entries, and Form the newest format of its records.
 const (
 	Space      = "audit"
 	Form  byte = 1
@@ -24,8 +24,9 @@ const (
 // Most is how many entries are kept.
 const Most = 100_000
 
-// Attempts that are refused cost nothing to make, so they must not push out what was changed: after some in a row, one is kept every ten
-// minutes, and says how many there were since the last entry. Callers who are known have as many apart, so that strangers don't hide what those try.
+// Refused attempts cost their maker nothing, so they must not push out the entries of changes: after some in a row, only one every ten minutes gets
+// an entry, which says how many there were since the entry before. Identified callers have a budget of the same size apart, so that strangers can't
+// hide what those callers try.
 const (
 	refusals     = 100
 	refusalEvery = 10 * time.Minute
@@ -34,62 +35,62 @@ const (
 // ErrNotKept is returned where an entry could not be kept, and so a change was not made.
 var ErrNotKept = errors.New("the audit can't be stored")
 
-// errNoState is why, where a program that embeds the server has no state.
+// errNoState is returned in a program that embeds the server without a state.
 var errNoState = errors.New("there is no state to store it in: name a directory under [state]")
 
 // Options say where a Log keeps its entries.
 type Options struct {
 	// Space returns the space, or nil while there is no state.
 	Space func() state.Space
-	// Strict reports whether a change is made only if its entry is kept. If nil, it is made anyway, and the log has the entry.
+	// Strict reports whether a change is made only if its entry can be stored. If nil, changes are always made; the log has the entry.
 	Strict func() bool
-	// Clean takes secrets out of a text. If nil, there are none.
+	// Clean removes secrets from a text. If nil, texts are not changed.
 	Clean func(string) string
-	// Logger has a line for each entry, with audit=true. Nil discards.
+	// Logger gets a line for each entry, with audit=true. If nil, there are no lines.
 	Logger *slog.Logger
-	// Kept is told of each entry that was kept, in their order, and must be fast. If nil, nobody is.
+	// Kept is called with each entry that was stored, in their order, and must be fast. It may be nil.
 	Kept func(Record)
-	// Now is the time. If nil, time.Now.
+	// Now returns the time. If nil, time.Now is used.
 	Now func() time.Time
 	// Most is how many entries are kept; 0 means [Most].
 	Most uint64
 }
 
-// A Log is the entries. It is safe for concurrent use. One process has one of a space; several processes can share the space.
+// A Log reads and adds entries. It is safe for concurrent use. A process has one Log for a space; several processes can share the space.
 type Log struct {
 	options Options
 	turn    chan struct{} // holds a value while nobody appends or verifies: an entry needs the hash of the one before
-	walking chan struct{} // holds a value while somebody verifies, or waits for the turn to
+	walking chan struct{} // holds a value while somebody verifies, or waits for the turn to verify
 
-	// Of who has the turn.
-	loaded bool  // what follows is as in the space
-	chain  chain // the ends of it
+	// What follows belongs to the goroutine that has the turn.
+	loaded bool  // chain is as it is in the space
+	chain  chain // the ends of the chain
 
 	changes        *counters.Map[Kind, atomic.Uint64]
 	refused, lost  atomic.Uint64
-	omitted        atomic.Int64 // refused attempts that are in no entry
+	omitted        atomic.Int64 // refused attempts that no entry has counted yet
 	known, unknown bucket
 }
 
-// A Kind is one of changes: what was to be done, and whether it failed.
+// A Kind is a kind of change: what was to be done, and whether it failed.
 type Kind struct {
 	Action string
 	Failed bool
 }
 
-// kinds is how many there are at most. Actions are words of the program's own.
+// kinds is how many kinds there can be. Actions are names from the program, never from a request.
 const kinds = 1000
 
 // Changes returns how many changes there were of each kind since the process began.
 func (l *Log) Changes() iter.Seq2[Kind, *atomic.Uint64] { return l.changes.All() }
 
-// Refused returns how many attempts were refused.
+// Refused returns how many attempts have been refused.
 func (l *Log) Refused() uint64 { return l.refused.Load() }
 
-// Lost returns how many entries could not be kept.
+// Lost returns how many entries could not be stored.
 func (l *Log) Lost() uint64 { return l.lost.Load() }
 
-// New returns a Log. It reads nothing yet.
+// New returns a Log. It does not read the space yet.
 func New(o Options) *Log {
 	if o.Strict == nil {
 		o.Strict = func() bool { return false }
@@ -114,9 +115,9 @@ func New(o Options) *Log {
 	return l
 }
 
-// Change keeps the entry, and then makes the change. If the change fails, a second entry says so. If the entry can't be kept, a strict log fails with
-// ErrNotKept, and others make the change all the same. Once the entry is kept, the change is made even if the caller has left: otherwise callers could
-// fill the log with changes that they don't make.
+// Change stores the entry, and then makes the change. If the change fails, a second entry says so. If the entry can't be stored, a strict log fails
+// with ErrNotKept, and others make the change all the same. Once the entry is stored, the change is made even if the caller has gone: otherwise
+// callers could fill the log with changes that are never made.
 func (l *Log) Change(ctx context.Context, e Entry, change func(ctx context.Context) error) (err error) {
 	defer func() { l.changes.Of(Kind{e.Action, err != nil}).Add(1) }()
 	if err := l.Append(ctx, e); err != nil {
@@ -135,7 +136,8 @@ func (l *Log) Change(ctx context.Context, e Entry, change func(ctx context.Conte
 	return err
 }
 
-// Refuse notes an attempt that was refused. Refused says why. Of many, most are only counted. Without an Origin, it is a stranger's.
+// Refuse records an attempt that was refused; e.Refused says why. If there are many, most are only counted. An entry without an Origin is a
+// stranger's.
 func (l *Log) Refuse(ctx context.Context, e Entry) {
 	l.refused.Add(1)
 	bucket := &l.known
@@ -149,8 +151,8 @@ func (l *Log) Refuse(ctx context.Context, e Entry) {
 	_ = l.Append(context.WithoutCancel(ctx), e) // an error is logged
 }
 
-// Append adds an entry, which gets its number, its time and the hash of the one before. What is too long in it is shortened. When Append
-// returns, the entry is on disk; an error is logged with the entry.
+// Append adds an entry. It sets the entry's number, its time and the hash of the entry before, and shortens texts that are too long. When Append
+// returns nil, the entry is on disk; an error is logged with the entry.
 func (l *Log) Append(ctx context.Context, e Entry) error {
 	e.bound(l.options.Clean)
 	e.Time = l.options.Now().UTC()
@@ -159,7 +161,7 @@ func (l *Log) Append(ctx context.Context, e Entry) error {
 	}
 	defer l.give()
 	e.Omitted = l.omitted.Swap(0)
-	hash, err := l.append(context.WithoutCancel(ctx), &e) // half an entry is of no use to a caller who has left
+	hash, err := l.append(context.WithoutCancel(ctx), &e) // the entry is written even if the caller has gone
 	if err != nil {
 		l.omitted.Add(e.Omitted)
 		l.lost.Add(1)
@@ -171,7 +173,7 @@ func (l *Log) Append(ctx context.Context, e Entry) error {
 	return nil
 }
 
-// Close adds an entry for the refused attempts that are in none.
+// Close adds an entry for the refused attempts that no entry has counted.
 func (l *Log) Close() {
 	if n := l.omitted.Load(); n > 0 {
 		_ = l.Append(context.Background(), Entry{Action: "refused", Refused: "attempts without entries of their own"})

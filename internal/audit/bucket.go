@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// A bucket lets some refused attempts have entries of their own, and then one in a while.
+// A bucket gives some refused attempts entries of their own, and after those one every ten minutes.
 type bucket struct {
 	mu    sync.Mutex
 	left  int
-	since time.Time // from when the time counts that fills it
+	since time.Time // the bucket has been refilled for the time before this
 }
 
-// take reports whether one more may have an entry.
+// take reports whether one more attempt may have an entry.
 func (b *bucket) take(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.left == refusals || b.since.After(now) { // full, or the clock was put back
+	if b.left == refusals || b.since.After(now) { // the bucket is full, or the clock was put back
 		b.since = now
 	}
 	if n := int(now.Sub(b.since) / refusalEvery); n > 0 {

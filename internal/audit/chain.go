@@ -12,10 +12,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
-// A chain is where the entries begin and end that are kept.
+// A chain says with which entries the audit begins and ends.
 type chain struct {
-	dropped end // the last one that was dropped; zero means none was
-	last    end // the last one; zero means there is none yet
+	dropped end // the last entry that was dropped; zero if none was
+	last    end // the last entry; zero if there is none yet
 }
 
 // An end is an entry, by its number and its hash.
@@ -24,7 +24,7 @@ type end struct {
 	Hash   string `json:"hash"`
 }
 
-// The keys of the space: one for each entry, in their order, and one for the last entry that was dropped.
+// The keys of the space: one for each entry, in the order of their numbers, and one for the last entry that was dropped.
 const (
 	entryPrefix = "entry/"
 	droppedKey  = "dropped"
@@ -32,19 +32,19 @@ const (
 
 func entryKey(number uint64) string { return fmt.Sprintf("%s%016x", entryPrefix, number) }
 
-// numberOf returns the number of the entry that has a key.
+// numberOf returns the number of the entry with a key.
 func numberOf(key string) (uint64, error) {
-	number, err := strconv.ParseUint(strings.TrimPrefix(key, entryPrefix), 16, 62) // so that sums fit
+	number, err := strconv.ParseUint(strings.TrimPrefix(key, entryPrefix), 16, 62) // so that additions don't overflow
 	if err != nil || key != entryKey(number) {
 		return 0, fmt.Errorf("%.60q is not the key of an entry", key)
 	}
 	return number, nil
 }
 
-// recordBytes is the most that a record may have: an entry is well below.
+// recordBytes is the largest size of a record; records are much smaller.
 const recordBytes = 64 << 10
 
-// hashOf returns the hash of a record. The form is no part of it.
+// hashOf returns the hash of a record without its first byte, which says the format.
 func hashOf(record []byte) Hash { return sha256.Sum256(record[1:]) }
 
 // errMissing is returned for an entry that does not exist.
@@ -79,7 +79,7 @@ func (l *Log) load(ctx context.Context, s state.Space) error {
 		if err := state.Decode(kept.Value, Form, &c.dropped); err != nil {
 			return err
 		}
-		// It may still be there, if the process ended in between.
+		// The dropped entry may still be there, if the process ended before it was deleted.
 		if _, err := s.Delete(ctx, entryKey(c.dropped.Number), state.Any); err != nil {
 			return err
 		}
@@ -100,8 +100,8 @@ func (l *Log) load(ctx context.Context, s state.Space) error {
 	return nil
 }
 
-// catchUp finds the ends of the chain where they are not known, or another process has added entries. It must be asked before an entry is put: the
-// number after one that is known may have been given and dropped since.
+// catchUp finds the ends of the chain if they are not known, or another process has added entries. It must be called before an entry is added: the
+// number after the last known one may have been used and dropped since.
 func (l *Log) catchUp(ctx context.Context, s state.Space) error {
 	if l.loaded {
 		keys, _, err := s.List(ctx, entryPrefix, entryKey(l.chain.last.Number), 1)
@@ -110,9 +110,10 @@ func (l *Log) catchUp(ctx context.Context, s state.Space) error {
 	return l.load(ctx, s)
 }
 
-// lastNumber returns the number of the last entry after one. Spaces are listed forwards only, so it is found by a binary search.
+// lastNumber returns the number of the last entry, which is after or none. A space can only be listed forwards, so the number is found by a binary
+// search.
 func lastNumber(ctx context.Context, s state.Space, after uint64) (last uint64, err error) {
-	exists := func(n uint64) (bool, error) { // an entry after n
+	exists := func(n uint64) (bool, error) { // reports whether there is an entry after n
 		keys, _, err := s.List(ctx, entryPrefix, entryKey(n), 1)
 		if err == nil && len(keys) > 0 {
 			_, err = numberOf(keys[0])
@@ -128,7 +129,7 @@ func lastNumber(ctx context.Context, s state.Space, after uint64) (last uint64, 
 			low += step
 		}
 	}
-	// There is one at low or none at all, and none from low+step on.
+	// There is an entry at low, or none at all; and none from low+step on.
 	for ; step > 0; step /= 2 {
 		more, err := exists(low + step - 1)
 		if err != nil {
@@ -141,7 +142,8 @@ func lastNumber(ctx context.Context, s state.Space, after uint64) (last uint64, 
 	return low, nil
 }
 
-// maxTurns is how often an entry is added anew because other processes were faster. Each time one of them was, so all of them come forward.
+// maxTurns is how often adding an entry is tried again because another process was faster. Each time, one of the processes has added its entry, so
+// all make progress.
 const maxTurns = 100
 
 // append adds an entry at the end.
@@ -151,7 +153,7 @@ func (l *Log) append(ctx context.Context, e *Entry) (hash Hash, err error) {
 		return hash, err
 	}
 	for range maxTurns {
-		if hash, err = l.put(ctx, s, e); !errors.Is(err, state.ErrConflict) { // otherwise another process has added one
+		if hash, err = l.put(ctx, s, e); !errors.Is(err, state.ErrConflict) { // otherwise another process has added an entry
 			break
 		}
 	}
@@ -165,7 +167,7 @@ func (l *Log) append(ctx context.Context, e *Entry) (hash Hash, err error) {
 	return hash, nil
 }
 
-// put puts an entry at the end.
+// put stores an entry at the end of the chain.
 func (l *Log) put(ctx context.Context, s state.Space, e *Entry) (hash Hash, err error) {
 	if err := l.catchUp(ctx, s); err != nil {
 		return hash, fmt.Errorf("find the end of the audit: %w", err)
@@ -176,7 +178,7 @@ func (l *Log) put(ctx context.Context, s state.Space, e *Entry) (hash Hash, err 
 		return hash, err
 	}
 	if _, err := s.Set(ctx, entryKey(e.Number), record, state.Absent, state.SetOptions{}); err != nil {
-		l.loaded = false // it may be there all the same
+		l.loaded = false // the entry may have been stored in spite of the error
 		return hash, err
 	}
 	hash = hashOf(record)
@@ -184,7 +186,7 @@ func (l *Log) put(ctx context.Context, s state.Space, e *Entry) (hash Hash, err 
 	return hash, nil
 }
 
-// drop drops the oldest entries where there are too many. The hash of the last of them is kept, so that the chain has a beginning.
+// drop removes the oldest entries if there are too many. The hash of the last removed entry is stored, so that the chain has a beginning.
 func (l *Log) drop(ctx context.Context, s state.Space) error {
 	for l.chain.last.Number-l.chain.dropped.Number > l.options.Most {
 		kept, _, err := s.Get(ctx, droppedKey, recordBytes)
@@ -192,11 +194,11 @@ func (l *Log) drop(ctx context.Context, s state.Space) error {
 			return err
 		}
 		var before end
-		if kept.Version != 0 && state.Decode(kept.Value, Form, &before) == nil && l.chain.dropped.Number < before.Number { // another process has dropped some
+		if kept.Version != 0 && state.Decode(kept.Value, Form, &before) == nil && l.chain.dropped.Number < before.Number { // another process has dropped entries
 			was := l.chain
 			if before.Number <= was.last.Number {
 				l.chain.dropped = before
-			} else if err := l.catchUp(ctx, s); err != nil { // it has added as many since this one added its own
+			} else if err := l.catchUp(ctx, s); err != nil { // another process has added as many since this one added its entry
 				return err
 			}
 			if l.chain != was {
@@ -210,7 +212,7 @@ func (l *Log) drop(ctx context.Context, s state.Space) error {
 			dropped.Hash = hash.String()
 		case errors.Is(err, state.ErrUnavailable):
 			return err
-		} // otherwise somebody has changed the entry, which must not keep others from being dropped
+		} // otherwise somebody has altered the entry, which must not keep it and later ones from being dropped
 		record, err := state.Encode(Form, dropped)
 		if err != nil {
 			return err
@@ -229,14 +231,14 @@ func (l *Log) drop(ctx context.Context, s state.Space) error {
 	return nil
 }
 
-// Ends are where the entries begin and end that are kept.
+// Ends says with which entries the audit begins and ends.
 type Ends struct {
-	First uint64 `json:"first"` // the number of the first one
-	Last  uint64 `json:"last"`  // and of the last one; 0: there is none
-	Hash  string `json:"hash"`  // of the last one
+	First uint64 `json:"first"` // the number of the first entry
+	Last  uint64 `json:"last"`  // the number of the last entry; 0 if there is none
+	Hash  string `json:"hash"`  // the hash of the last entry
 }
 
-// Ends returns the ends, with what other processes have added.
+// Ends returns the ends, including entries that other processes have added.
 func (l *Log) Ends(ctx context.Context) (Ends, error) {
 	if err := l.take(ctx); err != nil {
 		return Ends{}, err
@@ -244,7 +246,7 @@ func (l *Log) Ends(ctx context.Context) (Ends, error) {
 	defer l.give()
 	s, err := l.space()
 	if err != nil {
-		return Ends{}, nil // nothing was ever kept
+		return Ends{}, nil // there never was an entry
 	}
 	if err := l.catchUp(ctx, s); err != nil {
 		return Ends{}, fmt.Errorf("read the audit: %w", err)
@@ -259,7 +261,7 @@ func (c chain) ends() Ends {
 	return Ends{c.dropped.Number + 1, c.last.Number, c.last.Hash}
 }
 
-// List returns the entries after a number, at most limit of them, and [state.MaxPage] where limit is not in 1 to MaxPage. more tells whether
+// List returns the entries after a number, at most limit of them. If limit is not between 1 and [state.MaxPage], it is MaxPage. more reports whether
 // there are others.
 func (l *Log) List(ctx context.Context, after uint64, limit int) (records []Record, more bool, err error) {
 	s, err := l.space()
@@ -278,7 +280,7 @@ func (l *Log) List(ctx context.Context, after uint64, limit int) (records []Reco
 		e, hash, err := read(ctx, s, number)
 		switch {
 		case errors.Is(err, errMissing):
-			continue // it was dropped meanwhile
+			continue // the entry was dropped meanwhile
 		case err != nil:
 			return nil, false, err
 		}

@@ -11,15 +11,15 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// An Entry is one change, or one attempt that was refused. It has no secret and no token. The Log sets Number, Time, Previous and Omitted.
+// An Entry is one change, or one attempt that was refused. It contains neither secrets nor tokens. The Log sets Number, Time, Previous and Omitted.
 type Entry struct {
 	Number    uint64          `json:"number" description:"Its number, from 1."`
 	Time      time.Time       `json:"time" description:"When it was made."`
 	Previous  string          `json:"previous" description:"The hash of the entry before; empty for the first."`
 	Action    string          `json:"action" description:"What was done or tried, such as tokens.add."`
-	Who       string          `json:"who,omitempty" description:"The name of the one who did it."`
-	Origin    string          `json:"origin,omitempty" description:"How they identified themselves, such as token or socket; process is the server itself."`
-	Caller    string          `json:"caller,omitempty" description:"What distinguishes them from others with that name, such as oidc+https%3a%2f%2fid.example.com+ann; missing if there can be none."`
+	Who       string          `json:"who,omitempty" description:"The name of the caller who did it."`
+	Origin    string          `json:"origin,omitempty" description:"How the caller was identified, such as token or socket; process means the server itself."`
+	Caller    string          `json:"caller,omitempty" description:"What distinguishes the caller from others of that name, such as oidc+https%3a%2f%2fid.example.com+ann; missing if there can't be others."`
 	From      string          `json:"from,omitempty" description:"The address of the client, or socket."`
 	Target    string          `json:"target,omitempty" description:"What it was done to."`
 	Before    json.RawMessage `json:"before,omitempty" description:"What that was before."`
@@ -29,17 +29,17 @@ type Entry struct {
 	Omitted   int64           `json:"omitted,omitempty" description:"How many refused attempts since the previous entry have no entry of their own."`
 }
 
-// MaxValue is how many bytes Before and After may have each, as Go encodes JSON. The lists of a larger one are cut short, or its size stands in its
-// place.
+// MaxValue is how many bytes of JSON Before and After may each have. In a larger value, lists are cut short; if that does not suffice, the value is
+// replaced by its size.
 const MaxValue = 4 << 10
 
-// Bounds of texts in bytes.
+// The largest sizes of texts, in bytes.
 const (
 	maxWord = 200
 	maxText = 500
 )
 
-// bound shortens what is too long, and takes out what clean finds.
+// bound shortens texts and values that are too long, and removes secrets with clean.
 func (e *Entry) bound(clean func(string) string) {
 	for s, most := range map[*string]int{&e.Action: maxWord, &e.Who: maxWord, &e.Origin: maxWord, &e.Caller: maxWord, &e.From: maxWord, &e.RequestID: maxWord, &e.Target: maxText, &e.Refused: maxText} {
 		*s = shown(clean(*s), most)
@@ -49,7 +49,7 @@ func (e *Entry) bound(clean func(string) string) {
 	}
 }
 
-// boundValue returns a value, or a text in its place.
+// boundValue returns a value that is small enough, or a text in its place.
 func boundValue(v json.RawMessage, clean func(string) string) json.RawMessage {
 	if len(v) == 0 {
 		return nil
@@ -65,7 +65,7 @@ func boundValue(v json.RawMessage, clean func(string) string) json.RawMessage {
 	return encoded
 }
 
-// fitted returns a value with lists that are short enough, or its size.
+// fitted returns a value with its lists cut until it is small enough, or else a text with its size.
 func fitted(v json.RawMessage) json.RawMessage {
 	for most := 100; most > 0; most /= 2 {
 		var tree any
@@ -105,7 +105,7 @@ func quoted(s string) json.RawMessage {
 	return b
 }
 
-// attrs returns the entry for a line of the log.
+// attrs returns the entry as attributes of a log line.
 func (e *Entry) attrs() []any {
 	attrs := []any{slog.Bool("audit", true)}
 	for _, a := range []struct{ key, value string }{
@@ -122,13 +122,13 @@ func (e *Entry) attrs() []any {
 	return attrs
 }
 
-// A Hash is what the next entry carries of one.
+// A Hash is the hash of an entry, which the next entry contains.
 type Hash [sha256.Size]byte
 
 // String returns the hash in hexadecimal.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// parseHash reads what String has written.
+// parseHash parses what String returns.
 func parseHash(s string) (h Hash, err error) {
 	b, err := hex.DecodeString(s)
 	if err != nil || len(b) != len(h) {
@@ -137,7 +137,7 @@ func parseHash(s string) (h Hash, err error) {
 	return Hash(b), nil
 }
 
-// A Record is an entry as it is kept.
+// A Record is an entry as it is stored.
 type Record struct {
 	Entry
 	Hash string `json:"hash" description:"The SHA-256 of its JSON without this member, in hexadecimal."`

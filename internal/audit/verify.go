@@ -15,21 +15,21 @@ type BrokenError struct{ Reason string }
 
 func (e *BrokenError) Error() string { return "the audit was altered: " + e.Reason }
 
-// ErrDropped is returned where the hash of an entry is known that is not kept any more, so nothing was compared with it.
+// ErrDropped is returned where a known hash belongs to an entry that is no longer kept, so that it could not be compared.
 var ErrDropped = errors.New("is no longer kept, so its hash can't be compared")
 
-// Verify walks all entries. It is a *BrokenError where one was changed, removed or added afterwards. That the last ones are missing shows
-// only in what is known of them elsewhere: known are hashes of entries by their numbers, such as those of log lines. Where all else is as it was
-// written, one that was dropped in time is an error about ErrDropped: somebody who writes all entries anew can give them any numbers.
+// Verify checks all entries. The error is a *BrokenError if one was changed, removed or inserted afterwards. Missing entries at the end can only be
+// noticed by hashes that are known from elsewhere, such as log lines: known has these hashes by the numbers of their entries. If all else is right,
+// but a known entry was dropped because of its age, the error wraps ErrDropped: somebody who rewrites all entries can give them any numbers.
 func (l *Log) Verify(ctx context.Context, known map[uint64]string) (Ends, error) {
-	// One at a time asks for the turn, so that who changes something waits for one walk at most, however many verify.
+	// Only one caller at a time waits for the turn to verify. So a change waits for one verification at most, however many callers verify.
 	select {
 	case l.walking <- struct{}{}:
 		defer func() { <-l.walking }()
 	case <-ctx.Done():
 		return Ends{}, context.Cause(ctx)
 	}
-	// Nothing is appended meanwhile, a second at most: a chain that grows and is cut off at its other end could not be judged.
+	// Nothing is appended meanwhile, for a second at most: a chain that grows at one end and is cut at the other could not be judged.
 	if err := l.take(ctx); err != nil {
 		return Ends{}, err
 	}
@@ -38,7 +38,7 @@ func (l *Log) Verify(ctx context.Context, known map[uint64]string) (Ends, error)
 	if err != nil {
 		return Ends{}, nil
 	}
-	var was chain // as this process has known it
+	var was chain // as this process knew it
 	if l.loaded {
 		was = l.chain
 	}
@@ -63,7 +63,7 @@ func (l *Log) Verify(ctx context.Context, known map[uint64]string) (Ends, error)
 			break
 		}
 	}
-	if was.last.Number > 0 { // so that it is told again
+	if was.last.Number > 0 { // so that the next call reports it again
 		l.chain, l.loaded = was, true
 	}
 	switch _, isBroken := errors.AsType[*BrokenError](err); {
@@ -75,8 +75,7 @@ func (l *Log) Verify(ctx context.Context, known map[uint64]string) (Ends, error)
 	return Ends{}, &BrokenError{err.Error()}
 }
 
-// follows returns an error if the last entry that this process knew has changed or gone. Others may have been added after it, by other
-// processes.
+// follows returns an error if the last entry that this process knew has changed or is gone. Other processes may have added entries after it.
 func (l *Log) follows(ctx context.Context, s state.Space, was chain) error {
 	switch number := was.last.Number; {
 	case number > l.chain.last.Number:
@@ -122,7 +121,7 @@ func (l *Log) walk(ctx context.Context, s state.Space, known map[uint64]string) 
 		before = end{number, hash.String()}
 	}
 	dropped := l.chain.dropped
-	// None is dropped while there is room. A version that keeps more has to know what earlier ones have kept.
+	// No entry is dropped while there is room for it. A version of toolsrv that keeps more entries has to know how many earlier versions kept.
 	if kept := before.Number - dropped.Number; dropped.Number > 0 && kept < l.options.Most {
 		return &BrokenError{fmt.Sprintf("entries are missing at the beginning or at the end: %d are left, beginning with number %d, but none are dropped until there are %d", kept, dropped.Number+1, l.options.Most)}
 	}
@@ -141,7 +140,7 @@ func (l *Log) walk(ctx context.Context, s state.Space, known map[uint64]string) 
 	return old
 }
 
-// strangers finds what no Log has put into the space: the entries have all numbers from the first to the last one.
+// strangers finds records that no Log has stored: there must be one record for each number from the first to the last.
 func (l *Log) strangers(ctx context.Context, s state.Space) error {
 	usage, err := s.Usage(ctx)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package brought keeps the secrets that callers have set themselves in the state.
+// Package brought stores the secrets that callers have set for themselves in the state.
 package brought
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/trouble"
 )
 
-// Space is the space of the state that they are in, and Form the newest form of its records.
+// Space is the name of the space with these secrets, and Form the newest format of its records.
 const (
 	Space = "secrets"
 	Form  = 1
@@ -31,18 +31,18 @@ var ErrNowhere = errors.New("the server keeps no state: set state.directory or s
 // A record is a secret in the state. It is not encrypted: see RATIONALE.md.
 type record struct {
 	Value string      `json:"value"`
-	Root  personal.ID `json:"root"` // who answers for the caller
+	Root  personal.ID `json:"root"` // the principal who answers for the caller
 	Set   time.Time   `json:"set"`
 	By    string      `json:"by"`
 }
 
-// A Secret is what is known of a caller's secret beside its value.
+// A Secret describes a caller's secret without its value.
 type Secret struct {
 	Of   personal.ID
 	Name string
 	Set  time.Time
-	By   string // who has set it, by name
-	// Version is of its entry in the state.
+	By   string // the name of whoever has set it
+	// Version is the version of its entry in the state.
 	Version uint64
 
 	root personal.ID
@@ -51,19 +51,19 @@ type Secret struct {
 
 // A Store has the secrets that callers have set. It is safe for concurrent use.
 type Store struct {
-	space   state.Space // nil: there is none
+	space   state.Space // nil if the server keeps no state
 	secrets *secret.Store
 	log     *slog.Logger
 	unknown *trouble.Trouble
 
-	mu    sync.Mutex // is held while something is changed
+	mu    sync.Mutex // held while something is changed
 	known map[string]Secret
-	left  map[string]uint64 // the versions of records that can't be read, of which the log was told
-	lost  error             // why they are not known; if nil, they are
+	left  map[string]uint64 // the versions of unreadable records that have been logged
+	lost  error             // why the secrets can't be read; nil if they have been read
 }
 
-// Open reads the secrets in st, which may be nil, and has secrets know them. One that can't be read is left out, and told to logger. Where none can,
-// all uses of the Store say why, and callers have none.
+// Open reads the secrets in st, which may be nil, and adds them to secrets. A secret that can't be read is left out and logged. If none can be read,
+// all methods of the Store fail with the reason, and callers have no secrets.
 func Open(ctx context.Context, st state.Store, secrets *secret.Store, logger *slog.Logger) *Store {
 	s := &Store{secrets: secrets, log: logger, known: map[string]Secret{}, left: map[string]uint64{}}
 	s.unknown = trouble.New(logger, slog.LevelError, "the secrets that callers have set can't be read", "the secrets that callers have set can be read again")
@@ -119,7 +119,7 @@ func read(entry state.Entry) (one Secret, value string, err error) {
 	return Secret{Of: of, Name: name, Set: r.Set, By: r.By, Version: entry.Version, root: r.Root, sum: sha256.Sum256([]byte(r.Value))}, r.Value, err
 }
 
-// leave tells the log of a record that can't be read, once. s.mu is held.
+// leave logs a record that can't be read, once. s.mu is held.
 func (s *Store) leave(entry state.Entry, why error) {
 	if s.left[entry.Key] != entry.Version {
 		s.left[entry.Key] = entry.Version
@@ -130,7 +130,7 @@ func (s *Store) leave(entry state.Entry, why error) {
 // keyOf returns the key of a secret. No ID has a slash.
 func keyOf(id personal.ID, name string) string { return string(id) + "/" + name }
 
-// usable returns why nothing can be kept. s.mu is held.
+// usable returns why no secret can be stored, or nil. s.mu is held.
 func (s *Store) usable() error {
 	if s.space == nil {
 		return ErrNowhere
@@ -138,7 +138,7 @@ func (s *Store) usable() error {
 	return s.lost
 }
 
-// A Keeping makes a change, and keeps beside it what must be kept of a change, such as its entry in an audit. Nil makes the change only.
+// A Keeping makes a change, and also records it where that is required, such as in an audit. A nil Keeping only makes the change.
 type Keeping func(ctx context.Context, change func(ctx context.Context) error) error
 
 func (k Keeping) do(ctx context.Context, change func(ctx context.Context) error) error {
@@ -148,9 +148,9 @@ func (k Keeping) do(ctx context.Context, change func(ctx context.Context) error)
 	return k(ctx, change)
 }
 
-// Set gives a caller a secret of its own, in place of one of that name, which has the version expect. root answers for the caller. It is durable and in
-// force when Set has returned. keeping is not asked where nothing can or must be changed. Errors about [secret.ErrUnfit], [secret.ErrTooMany] and
-// [state.ErrConflict] are for the caller; none shows the value.
+// Set gives a caller a secret of its own, in place of one of that name, which has the version expect. root answers for the caller. The secret is
+// durable and in force when Set returns. keeping is not called where nothing can be changed or nothing needs to be. Errors about [secret.ErrUnfit],
+// [secret.ErrTooMany] and [state.ErrConflict] are for the caller; none shows the value.
 func (s *Store) Set(ctx context.Context, id, root personal.ID, name, value, by string, expect int64, keeping Keeping) (now Secret, err error) {
 	if err := secret.CheckName(name); err != nil {
 		return now, fmt.Errorf("it is %w: %w", secret.ErrUnfit, err)
@@ -190,7 +190,7 @@ func (s *Store) Set(ctx context.Context, id, root personal.ID, name, value, by s
 	})
 }
 
-// Remove takes a secret away that has the version expect, and reports whether there was one.
+// Remove removes a secret if it has the version expect, and reports whether there was one.
 func (s *Store) Remove(ctx context.Context, id personal.ID, name string, expect int64, keeping Keeping) (was Secret, ok bool, err error) {
 	if err := s.refresh(ctx); err != nil {
 		return was, false, err
@@ -205,7 +205,7 @@ func (s *Store) Remove(ctx context.Context, id personal.ID, name string, expect 
 	return was, true, keeping.do(ctx, func(ctx context.Context) error { return s.remove(ctx, was) })
 }
 
-// remove takes one away. s.mu is held.
+// remove removes one secret. s.mu is held.
 func (s *Store) remove(ctx context.Context, one Secret) error {
 	if _, err := s.space.Delete(ctx, keyOf(one.Of, one.Name), state.Any); err != nil {
 		return fmt.Errorf("remove the secret: %w", err)
@@ -215,7 +215,7 @@ func (s *Store) remove(ctx context.Context, one Secret) error {
 	return nil
 }
 
-// Forget takes away all secrets of a caller, and of those for whom it answers.
+// Forget removes all secrets of a caller, and of the callers for whom it answers.
 func (s *Store) Forget(ctx context.Context, id personal.ID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,7 +235,7 @@ func (s *Store) Forget(ctx context.Context, id personal.ID) error {
 	return nil
 }
 
-// Follow takes up what other processes set and remove, until ctx ends.
+// Follow takes over what other processes set and remove, until ctx ends.
 func (s *Store) Follow(ctx context.Context) {
 	if s.space == nil {
 		return
@@ -264,7 +264,7 @@ func (s *Store) Follow(ctx context.Context) {
 	})
 }
 
-// refresh has the space be no older than the call, where other processes change it, too.
+// refresh makes sure that later reads see all that was stored before the call, if other processes change the space, too.
 func (s *Store) refresh(ctx context.Context) error {
 	if shared, ok := s.space.(state.Shared); ok {
 		if err := shared.Refresh(ctx); err != nil {
@@ -274,7 +274,7 @@ func (s *Store) refresh(ctx context.Context) error {
 	return nil
 }
 
-// renew is take, where other processes change the space, too. s.mu is held.
+// renew does what take does, if other processes change the space, too. s.mu is held.
 func (s *Store) renew(ctx context.Context, key string) error {
 	if _, ok := s.space.(state.Shared); ok {
 		return s.take(ctx, key)
@@ -282,8 +282,8 @@ func (s *Store) renew(ctx context.Context, key string) error {
 	return nil
 }
 
-// take takes up what the state has of a key at this moment. A record that can't be read is left out, as it is at a start: what it replaces is in force no
-// more. The error is of the state. s.mu is held.
+// take reads the current record of a key, and puts it in force. A record that can't be read is left out, as at a start, and the secret that it
+// replaces is no longer in force. The error is the state's. s.mu is held.
 func (s *Store) take(ctx context.Context, key string) error {
 	before, had := s.known[key]
 	entry, has, err := s.space.Get(ctx, key, state.MaxValue)
@@ -309,7 +309,7 @@ func (s *Store) take(ctx context.Context, key string) error {
 	return nil
 }
 
-// List returns what is known of all of them, by caller and name.
+// List describes all secrets, sorted by caller and name.
 func (s *Store) List() ([]Secret, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

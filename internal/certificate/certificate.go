@@ -1,4 +1,4 @@
-// Package certificate finds out who makes a request by the certificate that a client has shown.
+// Package certificate identifies callers by their client certificates.
 package certificate
 
 import (
@@ -13,13 +13,13 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 )
 
-// Origin is the origin of principals who are known by a certificate.
+// Origin is the origin of principals who are identified by a certificate.
 const Origin = "certificate"
 
-// Claims are the kinds of alternative names that a certificate has of its subject.
+// Claims are the kinds of subject alternative names that a certificate can have.
 func Claims() []string { return []string{"dns", "uri", "email", "ip"} }
 
-// A Verifier knows callers by the alternative names of their certificates. It never changes.
+// A Verifier identifies callers by the subject alternative names of their certificates. It never changes.
 type Verifier struct {
 	rules *claim.Rules
 	state func(*http.Request) *tls.ConnectionState
@@ -27,8 +27,8 @@ type Verifier struct {
 
 var _ auth.Verifier = (*Verifier)(nil)
 
-// New returns a Verifier, or an error that says what is wrong with the rules. state returns what has been agreed on over the connection of a request,
-// with verified chains only if the client's certificate is good at the moment; if nil, without TLS.
+// New returns a Verifier, or an error that says what is wrong with the rules. state returns the TLS state of a request's connection, which has
+// verified chains only if the client's certificate is valid at the moment; it is nil for a connection without TLS.
 func New(rules []claim.Rule, state func(*http.Request) *tls.ConnectionState) (*Verifier, error) {
 	all, err := claim.New(Origin, rules)
 	if err != nil {
@@ -37,8 +37,8 @@ func New(rules []claim.Rule, state func(*http.Request) *tls.ConnectionState) (*V
 	return &Verifier{all, state}, nil
 }
 
-// Verify returns the principal of the client's certificate. Its name is the first alternative name that a rule matches, its realm the kind of that
-// name. It returns nil for one without a rule, and if there is none.
+// Verify returns the principal of the client's certificate. The principal's name is the first alternative name that a rule matches, and its realm is
+// the kind of that name. Verify returns nil if no rule matches, or there is no certificate.
 func (v *Verifier) Verify(r *http.Request) (*wasmtools.Principal, error) {
 	state := v.state(r)
 	if state == nil || len(state.VerifiedChains) == 0 || len(state.PeerCertificates) == 0 {
@@ -53,7 +53,7 @@ func (v *Verifier) Verify(r *http.Request) (*wasmtools.Principal, error) {
 	if name == "" {
 		return nil, nil
 	}
-	return v.rules.Principal(name, kind, values) // a name of DNS can be written as somebody's address of e-mail is
+	return v.rules.Principal(name, kind, values) // a DNS name can look like somebody's e-mail address
 }
 
 // names returns the alternative names of a kind.
@@ -80,10 +80,10 @@ func (v *Verifier) Scheme() auth.Scheme {
 	return auth.Scheme{Name: "certificate", Description: json.RawMessage(`{"type":"mutualTLS"}`), Refusal: "Show a client certificate that matches one of the server's rules"}
 }
 
-// Open returns false: nobody is let in without.
+// Open returns false: nobody is let in without a certificate.
 func (v *Verifier) Open() bool { return false }
 
-// Version returns the same always: other rules are another Verifier, and requests have the state of their connection.
+// Version always returns the same: other rules make another Verifier, and each request has the state of its connection.
 func (v *Verifier) Version() uint64 { return 0 }
 
 // Subscribe does nothing, since Open never changes.

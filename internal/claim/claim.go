@@ -1,4 +1,4 @@
-// Package claim has the rules by which somebody else's word on a caller, such as an issuer's or an authority's, becomes scopes.
+// Package claim has the rules that turn what an issuer or an authority says about a caller into scopes.
 package claim
 
 import (
@@ -13,12 +13,12 @@ import (
 // A Rule gives scopes to callers who have a claim with a value.
 type Rule struct {
 	Claim  string   // such as "groups"
-	Value  string   // one that the claim has; one that ends in * stands for all that begin so
-	Scopes []string // as package scope reads them
+	Value  string   // a value of the claim; if it ends in *, any value with that prefix
+	Scopes []string // in the form that package scope reads
 	Rate   wasmtools.Rate
 }
 
-// matches reports whether a value is the rule's.
+// matches reports whether a value of the claim meets the rule.
 func (r *Rule) matches(value string) bool {
 	if begin, ok := strings.CutSuffix(r.Value, "*"); ok {
 		return strings.HasPrefix(value, begin)
@@ -29,7 +29,7 @@ func (r *Rule) matches(value string) bool {
 // maxKnown is how many principals are kept, so that each caller has the same one in all requests.
 const maxKnown = 10_000
 
-// Rules are rules of one kind of claims. They are safe for concurrent use.
+// Rules are the rules for claims of one origin. They are safe for concurrent use.
 type Rules struct {
 	origin string
 	rules  []rule
@@ -38,7 +38,7 @@ type Rules struct {
 	known map[known]*wasmtools.Principal
 }
 
-// A known is what a principal is known by. A name may have any bytes before it is found to be valid, so nothing stands beside it in one text.
+// A known is the key of a principal. A name that has not been checked yet may have any bytes, so the three are not joined into one string.
 type known struct{ name, realm, rules string }
 
 type rule struct {
@@ -101,7 +101,7 @@ func (r *Rules) Principal(name, realm string, values func(claim string) []string
 	return p, nil
 }
 
-// First returns the first value that a rule matches, and the rule's claim, or nothing.
+// First returns the first value that a rule matches, and the rule's claim, or two empty strings.
 func (r *Rules) First(values func(claim string) []string) (value, claim string) {
 	for i := range r.rules {
 		one := &r.rules[i]

@@ -1,8 +1,8 @@
-// Package console serves the pages for people who open the server's address in a browser: what the server is and which tools it has, at /, and
-// the page of its API, at /docs. Their scripts are below /console.
+// Package console serves the pages for people who open the server's address in a browser: at /, what the server is and which tools it has; at /docs,
+// its API. Their scripts are below /console.
 //
-// The pages are the same for everybody, and no secret is in them, so anybody may have them. What they show they ask for as any other program
-// would, with the token that was typed into them.
+// The pages are the same for everybody and contain no secrets, so anybody may load them. They get what they show from the server's API, as any other
+// program would, with the token that was typed into them.
 package console
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// Options say what the answer to GET / tells of the server.
+// Options say what the answer to GET / says about the server.
 type Options struct {
 	// Title, Version and Description are those of the OpenAPI document.
 	Title, Version, Description string
-	// Address is where clients reach the server, such as "https://example.com/tools". If empty, at the address that they have asked.
+	// Address is where clients reach the server, such as "https://example.com/tools". If empty, it is the address that a client has used.
 	Address string
 	// MCP is whether it answers MCP clients.
 	MCP bool
-	// Hidden is whether there are no pages.
+	// Hidden is whether the pages are switched off.
 	Hidden bool
 }
 
@@ -40,7 +40,7 @@ func Doors(o Options) map[string]web.Door {
 	return doors
 }
 
-// policy is the policy of all pages: anybody may have them, and pages of other sites may link to them.
+// policy is the policy of all pages: anybody may load them, and pages of other sites may link to them.
 type policy struct{}
 
 // Policy says so.
@@ -58,8 +58,8 @@ func send(x *web.Exchange, d *web.Document) {
 	}
 }
 
-// content is what pages may load. Nothing comes from elsewhere, goes elsewhere, or stands inside the page; results of tools may be pictures and
-// sounds. No page of another site may show one of these in a frame.
+// content is the content security policy. Pages load nothing from other hosts, send nothing to them, and have no inline scripts; results of tools may
+// be pictures and sounds. No page of another site may show a page in a frame.
 const content = "default-src 'self'; img-src 'self' data: blob:; media-src 'self' data: blob:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'"
 
@@ -72,7 +72,7 @@ func secure(h http.Header) {
 	h.Set("X-Frame-Options", "DENY")
 }
 
-// below answers for the path /console with its page, and for those below it with what pages load.
+// below answers for the path /console with its page, and for the paths below it with the files that pages load.
 type below struct {
 	policy
 	files func() *files
@@ -91,7 +91,7 @@ func (d below) Serve(x *web.Exchange) {
 // docs answers with the page of the API, or of a namespace of it.
 type docs struct{ files func() *files }
 
-// Policy says that it answers for /docs/math, too, where a tool may be.
+// Policy allows it to answer for paths such as /docs/math, where a tool may be, too.
 func (docs) Policy() web.Policy {
 	p := policy{}.Policy()
 	p.Below = true

@@ -11,12 +11,12 @@ import (
 	"github.com/toolsrv/toolsrv/internal/web"
 )
 
-// Own pages and scripts are embedded as they are, and libraries as make pages has compressed them.
+// Our own pages and scripts are embedded as they are, and libraries in the compressed form that make pages writes.
 //
 //go:embed pages lib/*.gz
 var embedded embed.FS
 
-// kinds are the types of files by the ends of their names.
+// kinds are the content types of files by their extensions.
 var kinds = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
@@ -27,16 +27,16 @@ var kinds = map[string]string{
 // files are all files that are served.
 type files struct {
 	pages  map[string]*web.Document // by the names of their files
-	loaded map[string]*web.Document // what they load, by its path below /console
+	loaded map[string]*web.Document // what pages load, by its path below /console
 
 	mu     sync.Mutex
-	deeper map[string]*web.Document // pages for paths with further parts; there are at most as many as names have parts
+	deeper map[string]*web.Document // pages for paths with more parts; a namespace has only so many parts
 }
 
 // newFiles returns a function that reads all files when it is first called, since most servers are asked for none.
 func newFiles() func() *files { return sync.OnceValue(readFiles) }
 
-// readFiles reads what is embedded. It panics if that is not as it must be, which a test shows.
+// readFiles reads the embedded files. It panics if they are not as they must be, which a test would find.
 func readFiles() *files {
 	f := &files{pages: map[string]*web.Document{}, loaded: map[string]*web.Document{}, deeper: map[string]*web.Document{}}
 	err := fs.WalkDir(embedded, ".", func(at string, entry fs.DirEntry, err error) error {
@@ -65,7 +65,7 @@ func readFiles() *files {
 	return f
 }
 
-// deep returns a page for a path with that many further parts. Its links lead up as many levels.
+// deep returns a page for a path with that many more parts. Its relative links go up as many levels.
 func (f *files) deep(name string, parts int) *web.Document {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // An index answers for the path / with a page, or with JSON for programs.
 type index struct {
 	policy
-	page func() *web.Document // nil: there is none
+	page func() *web.Document // nil if there are no pages
 	body []byte
 }
 
@@ -35,7 +35,7 @@ func newIndex(o *Options) []byte {
 	}
 	body, err := web.JSON(told)
 	if err != nil {
-		panic("console: " + err.Error()) // strings are always JSON
+		panic("console: " + err.Error()) // strings can always be encoded
 	}
 	return append(body, '\n')
 }

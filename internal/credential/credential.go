@@ -1,4 +1,4 @@
-// Package credential says what can be a token, and reads it from files and headers.
+// Package credential defines what a valid token is, and reads tokens from files and headers.
 package credential
 
 import (
@@ -75,11 +75,11 @@ func Bearer(headers []string) string {
 	return strings.TrimLeft(token, " ") // RFC 9110, section 11.4: one or more blanks
 }
 
-// leastHidden is how many characters a text has after the prefix that is taken for a token: with fewer, too little of the secret is left to matter.
+// leastHidden is how many characters must follow the prefix for a text to be taken for a token: fewer give too little of the secret away to matter.
 const leastHidden = 20
 
-// Mask returns a text without what looks like one of our tokens, also mistyped or cut off: clients put them where they don't belong. It keeps the
-// prefix.
+// Mask returns a text in which everything that looks like one of our tokens is masked, even if it is mistyped or cut off: clients put tokens where
+// they don't belong. The prefix stays.
 func Mask(s string) string {
 	const begin = len(Prefix) - 1 // of the prefix, before its last character
 	var b strings.Builder
@@ -115,7 +115,7 @@ func isTokenCharacter(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
 }
 
-// CheckName returns what is wrong with the name of a token, without showing it: it may be a token in the wrong place.
+// CheckName returns what is wrong with the name of a token, or nil. The error does not show the name, which may be a token in the wrong place.
 func CheckName(name string) error {
 	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@-"
 	switch {
@@ -129,7 +129,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// isNumbered reports whether a name is one of the log's for tokens without one.
+// isNumbered reports whether a name is like those that the log gives to tokens without a name.
 func isNumbered(name string) bool {
 	number, ok := strings.CutPrefix(name, "token-")
 	return ok && number != "" && strings.Trim(number, "0123456789") == ""

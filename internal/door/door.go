@@ -1,4 +1,4 @@
-// Package door has the doors and the observers of programs that embed the server take the place of its own.
+// Package door adapts the doors and observers of programs that embed the server to the server's own interfaces.
 package door
 
 import (
@@ -8,7 +8,7 @@ import (
 	public "github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// A foreign is a door of a program.
+// A foreign is a door of a program that embeds the server.
 type foreign struct {
 	door   public.Door
 	policy web.Policy
@@ -29,13 +29,13 @@ func Of(d public.Door) web.Door {
 	return f
 }
 
-// Serve makes the program answer.
+// Serve lets the program's door answer.
 func (f foreign) Serve(x *web.Exchange) { f.door.Serve((*public.Exchange)(x)) }
 
-// Policy returns what the program's door wants.
+// Policy returns the policy of the program's door.
 func (f foreign) Policy() web.Policy { return f.policy }
 
-// Close closes a door that is to be closed.
+// Close closes the program's door if it has a method Close.
 func (f foreign) Close() error {
 	if c, ok := f.door.(io.Closer); ok {
 		return c.Close()
@@ -43,7 +43,7 @@ func (f foreign) Close() error {
 	return nil
 }
 
-// An observer is one of a program.
+// An observer is an observer of a program that embeds the server.
 type observer struct{ public.Observer }
 
 // Answered tells the program.

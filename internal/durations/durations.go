@@ -1,4 +1,4 @@
-// Package durations counts how long something took, in buckets, without a lock and without memory for each.
+// Package durations counts durations in buckets, without a lock and without an allocation for each.
 package durations
 
 import (
@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// bounds are the upper bounds of the buckets but the last, which has none.
+// bounds are the upper bounds of all buckets except the last, which has none.
 var bounds = [...]time.Duration{
 	500 * time.Microsecond, time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond,
 	500 * time.Millisecond, time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute,
@@ -21,7 +21,7 @@ type Histogram struct {
 
 // Add counts a duration.
 func (h *Histogram) Add(d time.Duration) {
-	at, _ := slices.BinarySearch(bounds[:], d) // a duration that is as long as a bound belongs below it
+	at, _ := slices.BinarySearch(bounds[:], d) // a duration that equals a bound belongs to the bucket below it
 	h.buckets[at].Add(1)
 	h.nanoseconds.Add(int64(max(d, 0)))
 }
@@ -35,7 +35,7 @@ type Sum struct {
 	Below map[float64]uint64
 }
 
-// Sum returns what was counted. What is counted meanwhile may be in a part of it.
+// Sum returns what was counted. A duration that is added meanwhile may be in only some of its numbers.
 func (h *Histogram) Sum() Sum {
 	s := Sum{Below: make(map[float64]uint64, len(bounds))}
 	for i := range h.buckets {

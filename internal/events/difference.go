@@ -7,7 +7,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// difference returns what has happened between two generations: to tools, in the order of their paths, and then to files.
+// difference returns the events between two generations: first those of tools, in the order of their paths, and then those of files.
 func difference(before, after *wasmtools.Generation) (all []*Event) {
 	at := after.Published()
 	add := func(kind string, r *wasmtools.Route) {
@@ -56,7 +56,7 @@ func isSame(a, b *wasmtools.Tool) bool {
 	return a == b || a.Digest != "" && a.Digest == b.Digest && a.Version == b.Version
 }
 
-// stateOf returns the state of a tool, and why.
+// stateOf returns the state of a tool, and the reason for it.
 func stateOf(r *wasmtools.Route) (state, reason string) {
 	switch {
 	case r.Enabled:
@@ -67,7 +67,7 @@ func stateOf(r *wasmtools.Route) (state, reason string) {
 	return disabled, r.Reason
 }
 
-// refusals returns which files are refused, or for another reason, and which are not any more.
+// refusals returns which files are newly refused, or for another reason, and which are no longer refused.
 func refusals(before, after *wasmtools.Generation) (all []*Event) {
 	old := map[string]string{}
 	for _, r := range before.Refused() {

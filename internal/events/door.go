@@ -20,23 +20,24 @@ const Path = "/events"
 const (
 	// keepAlive is how often a listener is sent something, so that neither a proxy nor the client takes the connection for dead.
 	keepAlive = 25 * time.Second
-	// breather is the least time between two parts of the events that a listener is sent: many changes at once take few writes.
+	// breather is the shortest time between two writes to a listener: many changes at once become few writes.
 	breather = 250 * time.Millisecond
-	// leastRetry and mostRetry are when clients come again after their stream has ended: not all at the same time.
+	// leastRetry and mostRetry bound the random time after which a client whose stream has ended should connect again: not all clients at once.
 	leastRetry, mostRetry = time.Second, 5 * time.Second
 )
 
 // Options are the settings of a Door. The zero value is usable.
 type Options struct {
-	// Places are those of streams. If nil, 10,000.
+	// Places limits how many streams there can be. If nil, 10,000.
 	Places *web.Places
-	// Off returns whether the door is switched off under a generation; nil is the current one. It is called concurrently. If nil, it never is.
+	// Off reports whether the door is switched off in a generation; nil means the current one. It is called concurrently. If nil, the door is never
+	// switched off.
 	Off func(g *wasmtools.Generation) bool
-	// Admin returns whether administrators are told here what is for them alone. It is called concurrently. If nil, they are not.
+	// Admin reports whether this door sends administrators the events that are for them alone. It is called concurrently. If nil, it does not.
 	Admin func() bool
 }
 
-// A Door sends the events of a log to those who listen. It is to be mounted at Path.
+// A Door sends the events of a log to listeners. It must be mounted at Path.
 type Door struct {
 	log       *Log
 	options   Options
@@ -59,10 +60,10 @@ func NewDoor(log *Log, o Options) *Door {
 	return &Door{log: log, options: o}
 }
 
-// IsOff reports whether the door is switched off under a generation; nil is the current one.
+// IsOff reports whether the door is switched off in a generation; nil means the current one.
 func (d *Door) IsOff(g *wasmtools.Generation) bool { return d.options.Off(g) }
 
-// State returns how many listen.
+// State returns how many listeners there are.
 func (d *Door) State() (listeners int) { return int(d.listeners.Load()) }
 
 // Serve answers one listener, until it goes away or the service ends its streams.
@@ -93,7 +94,7 @@ type listener struct {
 	at   uint64 // the number of the last event that was looked at
 }
 
-// viewOf returns what a principal sees, which is mostly what it saw before.
+// viewOf returns the view of a principal. Mostly that is the view that the listener has already.
 func (l *listener) viewOf(p *wasmtools.Principal) *view {
 	admin := p.Has(wasmtools.RoleAdminRead) && l.door.options.Admin() && l.x.IsOwnPage()
 	if v := l.view; v != nil && v.principal == p && v.admin == admin {
@@ -102,7 +103,7 @@ func (l *listener) viewOf(p *wasmtools.Principal) *view {
 	return newView(p, admin)
 }
 
-// serve sends what happens. ids are the values of Last-Event-ID.
+// serve sends events as they happen. ids are the values of Last-Event-ID.
 func (l *listener) serve(ids []string) {
 	ctx := l.x.StreamEvents()
 	if l.begin(ids) != nil {
@@ -117,7 +118,7 @@ func (l *listener) serve(ids []string) {
 			return
 		case <-alive.C:
 			if _, err = l.identify(); err == nil {
-				// The position spares who was away for long from reading everything again, though they have seen no event for longer.
+				// A client that connects again continues from this position, even if the last event that it saw is no longer kept.
 				err = l.write(fmt.Appendf(nil, ":\nid: %s\n\n", l.log.position(l.at)))
 			}
 		case <-l.x.Recheck():
@@ -131,7 +132,7 @@ func (l *listener) serve(ids []string) {
 	}
 }
 
-// begin sends what comes first: when to come again, and where the listener is, or that it has missed something.
+// begin sends the first part of the stream: when to connect again, and the listener's position, or that it may have missed events.
 func (l *listener) begin(ids []string) error {
 	retry := fmt.Appendf(nil, "retry: %d\n", (leastRetry + rand.N(mostRetry-leastRetry)).Milliseconds())
 	l.at = l.log.Last()
@@ -145,7 +146,7 @@ func (l *listener) begin(ids []string) error {
 	return l.reset(retry)
 }
 
-// reset says that the listener may have missed something, and goes on with what comes.
+// reset tells the listener that it may have missed events, and continues with those to come.
 func (l *listener) reset(before []byte) error {
 	l.at = l.log.Last()
 	e := Event{ID: l.log.position(l.at), Kind: reset, Time: time.Now().UTC().Truncate(time.Millisecond), Reason: "Earlier events are no longer known, or what you may see has changed: read the lists again"}
@@ -156,7 +157,7 @@ func (l *listener) reset(before []byte) error {
 // errOff ends a stream.
 var errOff = errors.New("events are switched off")
 
-// identify finds out who listens now, and reports whether they see something else than before: then they were told so.
+// identify identifies the listener again. changed reports whether it may now see other events than before; then it has been sent a reset.
 func (l *listener) identify() (changed bool, err error) {
 	p, err := l.x.Identify()
 	if err != nil {
@@ -177,7 +178,7 @@ func (l *listener) tell(ctx context.Context) error {
 	told := false
 	for l.log.Last() > l.at {
 		text, to, ok := l.log.batch(l.view, l.at)
-		// Who listens is found out last, so that the events are not newer than that.
+		// The listener is identified after the events are encoded, so that its permissions are never older than the events.
 		if changed, err := l.identify(); changed || err != nil {
 			return err
 		}
@@ -193,7 +194,7 @@ func (l *listener) tell(ctx context.Context) error {
 		}
 		told = true
 	}
-	if !told { // no pause: its length would tell of what the listener must not see
+	if !told { // no pause: its length would give away events that the listener must not see
 		return nil
 	}
 	pause := time.NewTimer(breather)

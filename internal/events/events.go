@@ -1,7 +1,8 @@
-// Package events tells those who listen what happens to the tools of a server, as a stream of server-sent events.
+// Package events tells clients what happens to the tools of a server, as a stream of server-sent events.
 //
-// A [Log] follows the table and keeps the last events, within a bound of bytes. A [Door] sends each listener those that it may see, from
-// where it has left off. Nothing is kept for one listener: a reader that is too slow to find its place in the log is told to read the lists again.
+// A [Log] follows the table and keeps the last events, within a bound of bytes. A [Door] sends each listener the events that it may see, from where
+// it left off. Nothing is stored for a single listener: one that is so slow that its next event is no longer in the log is told to read the lists
+// again.
 package events
 
 import (
@@ -23,7 +24,7 @@ const (
 	toolRemoved  = "tool.removed"
 	toolSwitched = "tool.switched"
 	fileRefused  = "file.refused"
-	fileCleared  = "file.cleared" // it was refused, and is not any more
+	fileCleared  = "file.cleared" // it was refused, but is no longer
 	audited      = "audit"
 	reset        = "reset"
 )
@@ -35,9 +36,9 @@ const (
 	notGranted = "not_granted"
 )
 
-// An Event is something that has happened. Those with a tool are for all who may call it, the rest for administrators.
+// An Event is something that has happened. Events of a tool are for everybody who may call the tool, and all others for administrators.
 type Event struct {
-	ID      string        `json:"id" description:"Its id, which serves only to continue from there."`
+	ID      string        `json:"id" description:"Its id, which is only good for continuing after it."`
 	Kind    string        `json:"kind" enum:"tool.added,tool.changed,tool.removed,tool.switched,file.refused,file.cleared,audit" description:"What has happened."`
 	Time    time.Time     `json:"time" description:"When."`
 	Tool    string        `json:"tool,omitempty" description:"The path of the tool."`
@@ -53,7 +54,7 @@ type Event struct {
 
 // frame returns the event as it is sent.
 func (e *Event) frame(to []byte) ([]byte, error) {
-	data, err := json.Marshal(e) // on one line: it escapes what a client may take for the end of one
+	data, err := json.Marshal(e) // on one line: json.Marshal escapes what a client may take for the end of a line
 	if err != nil {
 		return to, err
 	}
@@ -61,7 +62,7 @@ func (e *Event) frame(to []byte) ([]byte, error) {
 	return append(append(append(to, "\ndata: "...), data...), "\n\n"...), nil
 }
 
-// cost returns what an event counts, with what is kept beside its texts.
+// cost returns how many bytes an event counts for, including what is stored besides its texts.
 func (e *Event) cost() int {
 	n := 300 + len(e.Tool) + len(e.Version) + len(e.File) + len(e.Reason)
 	if a := e.Audit; a != nil {
@@ -73,44 +74,44 @@ func (e *Event) cost() int {
 const (
 	// most is how many events are kept, and mostBytes what they may take.
 	most, mostBytes = 10_000, 8 << 20
-	// batchEvents and batchBytes are how much is sent at a time, and mostCached what is kept of that for other listeners.
+	// batchEvents and batchBytes bound how much is sent at a time, and mostCached how much of it is kept for other listeners.
 	batchEvents, batchBytes, mostCached = 1000, 256 << 10, 4 << 20
 	// maxText is how many bytes a text of an event has at most.
 	maxText = 4 << 10
 )
 
-// A Log has the last events. It is safe for concurrent use.
+// A Log keeps the last events. It is safe for concurrent use.
 type Log struct {
 	ids   *ids
 	clean func(string) string
 	end   func()
 
-	following sync.Mutex            // held while a generation is compared; guards before
+	following sync.Mutex            // held while two generations are compared; guards before
 	before    *wasmtools.Generation // the last one
 
 	mu      sync.Mutex
 	events  []*Event // the oldest first
 	bytes   int
 	last    uint64        // the number of the last event
-	coming  chan struct{} // closed with the next event; if nil, nobody waits
+	coming  chan struct{} // closed when the next event comes; nil if nobody waits
 	batches map[batchKey]*batch
 	cached  int // bytes of batches
 }
 
-// NewLog returns a log that follows a table until Close. clean takes secrets out of a text; if nil, there are none.
+// NewLog returns a log that follows a table until Close. clean removes secrets from a text; if nil, texts are not changed.
 func NewLog(table *wasmtools.RouteTable, clean func(string) string) *Log {
 	if clean == nil {
 		clean = func(s string) string { return s }
 	}
 	l := &Log{ids: newIDs(), clean: clean, before: table.Current(), batches: map[batchKey]*batch{}}
-	l.end = table.Subscribe(l.follow) // what came in between shows in the next generation
+	l.end = table.Subscribe(l.follow) // a change in between is found in the next generation
 	return l
 }
 
-// Close ends the following. It can be called twice.
+// Close stops following the table. It can be called twice.
 func (l *Log) Close() { l.end() }
 
-// follow adds what is new in a generation.
+// follow adds the events that lead to a generation.
 func (l *Log) follow(g *wasmtools.Generation) {
 	l.following.Lock()
 	defer l.following.Unlock()
@@ -119,10 +120,10 @@ func (l *Log) follow(g *wasmtools.Generation) {
 	l.add(all)
 }
 
-// AddAudit adds an entry of the audit.
+// AddAudit adds an event for an entry of the audit.
 func (l *Log) AddAudit(r audit.Record) { l.add([]*Event{{Kind: audited, Time: r.Time, Audit: &r}}) }
 
-// add keeps events, and wakes those who wait.
+// add stores events, and wakes the listeners that wait.
 func (l *Log) add(all []*Event) {
 	if len(all) == 0 {
 		return
@@ -164,11 +165,11 @@ func (l *Log) Last() uint64 {
 	return l.last
 }
 
-// position returns an id for the place behind an event. It is another one each time, since otherwise it would tell a listener whether
-// something has happened that it must not see.
+// position returns an id for the position after an event. The id is different each time, since otherwise a listener could tell from it whether there
+// was an event that it must not see.
 func (l *Log) position(number uint64) string { return l.ids.position(number) }
 
-// find returns the number of an id, and whether all later events are still kept.
+// find returns the number that an id stands for, and whether all later events are still kept.
 func (l *Log) find(id string) (number uint64, ok bool) {
 	number, ok = l.ids.number(id)
 	l.mu.Lock()
@@ -181,7 +182,7 @@ func (l *Log) has(number uint64) bool {
 	return number <= l.last && l.last-number <= uint64(len(l.events))
 }
 
-// closed returns a channel that is.
+// closed returns a closed channel.
 func closed() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
@@ -201,13 +202,13 @@ func (l *Log) wait(number uint64) <-chan struct{} {
 	return l.coming
 }
 
-// A batchKey names events in the form in which they are sent: those after a number that somebody sees.
+// A batchKey identifies a batch: the events after a number that a view includes.
 type batchKey struct {
 	view  viewKey
 	after uint64
 }
 
-// A batch is events as they are sent. Listeners who see the same share it.
+// A batch is an encoded part of the stream. Listeners who see the same events share it.
 type batch struct {
 	once   sync.Once
 	events []*Event
@@ -215,8 +216,8 @@ type batch struct {
 	to     uint64 // the number of the last event that was looked at
 }
 
-// batch returns what is to be sent of the events after a number, which may be nothing, and the number to go on with. It reports false where
-// some of them are not kept any more.
+// batch returns the encoded events after a number, of which there may be none, and the number to continue from. ok is false if some of these events
+// are no longer kept.
 func (l *Log) batch(v *view, after uint64) (text []byte, to uint64, ok bool) {
 	l.mu.Lock()
 	if !l.has(after) {
@@ -235,7 +236,7 @@ func (l *Log) batch(v *view, after uint64) (text []byte, to uint64, ok bool) {
 		b.encode(v)
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.batches[key] != b { // there are others by now
+		if l.batches[key] != b { // there are newer batches by now
 			return
 		}
 		if l.cached += 200 + len(b.text); l.cached > mostCached {
@@ -246,14 +247,14 @@ func (l *Log) batch(v *view, after uint64) (text []byte, to uint64, ok bool) {
 	return b.text, b.to, true
 }
 
-// encode writes the events that a view has.
+// encode writes the events that a view includes.
 func (b *batch) encode(v *view) {
 	for _, e := range b.events {
 		if len(b.text) > batchBytes {
 			break
 		}
 		if v.sees(e) {
-			if text, err := e.frame(b.text); err == nil { // which holds for all that are made here
+			if text, err := e.frame(b.text); err == nil { // which is so for all events that are made here
 				b.text = text
 			}
 		}
@@ -262,20 +263,20 @@ func (b *batch) encode(v *view) {
 	b.events = nil
 }
 
-// A viewKey tells views apart. No scope is taken for what administrators see.
+// A viewKey tells views apart. admin is a field of its own, so that no scope can be taken for it.
 type viewKey struct {
 	admin  bool
 	scopes string
 }
 
-// A view is what a listener sees.
+// A view says which events a listener may see.
 type view struct {
-	key       viewKey // of listeners who see the same
+	key       viewKey // the same for listeners who see the same
 	principal *wasmtools.Principal
 	admin     bool
 }
 
-// newView returns the view of a principal. admin is whether it sees what is for administrators.
+// newView returns the view of a principal. admin is whether it includes the events for administrators.
 func newView(p *wasmtools.Principal, admin bool) *view {
 	v := &view{principal: p, admin: admin}
 	switch {
@@ -294,12 +295,12 @@ func (v *view) sees(e *Event) bool { return v.admin || e.Tool != "" && v.princip
 // A Page is a part of the events, for administrators.
 type Page struct {
 	Events []Event
-	// Last is the id to go on with, and Missed whether there may be events after the id that was asked for that are not kept any more.
+	// Last is the id to continue from. Missed is true if events after the requested id may no longer be kept.
 	Last   string
 	Missed bool
 }
 
-// After returns events that match: after an id, the oldest ones, or for an empty id the last ones. There are at most as many as limit says.
+// After returns at most limit events that match: the oldest ones after an id, or the last ones of all if the id is empty.
 func (l *Log) After(id string, limit int, match func(*Event) bool) (p Page) {
 	number, ok := l.ids.number(id)
 	l.mu.Lock()
@@ -307,7 +308,7 @@ func (l *Log) After(id string, limit int, match func(*Event) bool) (p Page) {
 	if ok = ok && l.has(number); ok {
 		from = len(l.events) - int(last-number)
 	}
-	all := slices.Clone(l.events[from:]) // what is added waits meanwhile
+	all := slices.Clone(l.events[from:]) // new events wait meanwhile
 	l.mu.Unlock()
 	p.Events = []Event{}
 	if ok {
@@ -338,7 +339,7 @@ func (l *Log) After(id string, limit int, match func(*Event) bool) (p Page) {
 	return p
 }
 
-// Wait returns a channel that is closed once there is an event after an id. It is closed already for an id of which nothing is known.
+// Wait returns a channel that is closed once there is an event after an id. For an unknown id it is closed already.
 func (l *Log) Wait(id string) <-chan struct{} {
 	number, ok := l.find(id)
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"encoding/binary"
 )
 
-// ids make ids of events that tell nobody how many others there were: each is one block that is encrypted with a key of this process. An id of
-// another process is no number here.
+// ids makes ids of events that don't give away how many other events there were: each id is one block that is encrypted with a key of this process.
+// The id of another process is not valid here.
 type ids struct {
 	block cipher.Block
 	run   uint32
@@ -18,14 +18,14 @@ type ids struct {
 func newIDs() *ids {
 	var random [16 + 4]byte
 	_, _ = rand.Read(random[:])            // it never fails
-	block, _ := aes.NewCipher(random[:16]) // nor does this, with so many bytes
+	block, _ := aes.NewCipher(random[:16]) // nor does this fail for a key of this size
 	return &ids{block, binary.BigEndian.Uint32(random[16:])}
 }
 
-// of returns the id of an event, which is the same for everybody.
+// of returns the id of an event, which is the same for all listeners.
 func (i *ids) of(number uint64) string { return i.seal(number, 0) }
 
-// position returns an id for the place behind an event, another one each time.
+// position returns an id for the position after an event, a different one each time.
 func (i *ids) position(number uint64) string {
 	var salt [4]byte
 	_, _ = rand.Read(salt[:])
@@ -44,7 +44,7 @@ func (i *ids) seal(number uint64, salt uint32) string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// number returns the number of an id, or false if it is not one of this process.
+// number returns the number that an id stands for, or false if this process did not make the id.
 func (i *ids) number(id string) (uint64, bool) {
 	if len(id) != idLength {
 		return 0, false

@@ -1,4 +1,4 @@
-// Package heap has Go's collector use the available memory, and no more.
+// Package heap sets Go's garbage collector so that it uses the available memory, and no more.
 package heap
 
 import (
@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// spare is how much garbage may lie around before it is collected, in bytes. A server whose own data are small, with Go's
-	// default of as much garbage as data, spends a quarter of its processors' time on collecting.
+	// spare is how much garbage may pile up before it is collected, in bytes. By Go's default it may be as much as the live data: a server with
+	// little data would then spend a quarter of its processor time on collections.
 	spare = 256 << 20
-	// most and least bound the garbage in percent of what is alive.
+	// most and least bound the value of GOGC.
 	most, least = 400, 100
 	period      = 5 * time.Second
 )
 
-// Keep keeps Go's heap below limit bytes as far as it can, with as few collections as there is memory for, until ctx ends. What
-// the environment says in GOGC and GOMEMLIMIT holds instead.
+// Keep keeps Go's heap below limit bytes as far as it can, with as few collections as there is memory for, until ctx ends. GOGC and GOMEMLIMIT in the
+// environment take precedence.
 func Keep(ctx context.Context, limit int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(limit)
@@ -42,14 +42,14 @@ func Keep(ctx context.Context, limit int64) {
 	}
 }
 
-// Brief makes Go collect seldom, for a program that ends in a moment. What the environment says in GOGC holds instead.
+// Brief makes collections rare, for a program that ends in a moment. GOGC in the environment takes precedence.
 func Brief() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(most)
 	}
 }
 
-// Release gives back to the system, once after a time, the memory that the start of a program has left over, unless ctx ends before.
+// Release waits for the given time, and then returns to the system the memory that the start of the program no longer needs, unless ctx ends first.
 // It is for programs that must be small rather than fast.
 func Release(ctx context.Context, after time.Duration) {
 	timer := time.NewTimer(after)
@@ -61,7 +61,7 @@ func Release(ctx context.Context, after time.Duration) {
 	}
 }
 
-// percent returns how much garbage may lie around, in percent of what is alive, rounded so that it seldom changes.
+// percent returns the value of GOGC, rounded so that it rarely changes.
 func percent(alive, limit int64) int {
 	garbage := min(spare, limit/4)
 	return int(min(most, max(least, garbage*100/max(alive, 1)/25*25)))

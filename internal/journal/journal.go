@@ -1,8 +1,7 @@
-// Package journal writes a log off the path of those who log: a line costs them its encoding and a copy.
+// Package journal writes a log in the background: logging a line costs only its encoding and a copy.
 //
-// Logging never waits for the reader of the log. Lines are kept in order and written together, each 100 ms, and at
-// once where one is a warning or worse. Where the reader is too slow, or stuck, what is kept is bounded, and a line in place of the dropped
-// ones says how many they were.
+// Logging never waits for the reader of the log. Lines are kept in order and written together every 100 ms, or at once if one is a warning or worse.
+// If the reader is too slow or stuck, lines beyond a bound are dropped, and a line in their place says how many there were.
 package journal
 
 import (
@@ -17,33 +16,33 @@ import (
 )
 
 const (
-	interval = 100 * time.Millisecond // between a line and its writing, at most
-	pause    = 2 * time.Millisecond   // between two writings: a thousand warnings are not a thousand writes
-	capacity = 4 << 20                // bytes that wait to be written; as many may be on their way
-	hasten   = 1 << 20                // bytes that do not wait any longer
-	keep     = 256 << 10              // bytes of a buffer that is kept for the next lines
-	patience = 2 * time.Second        // for a reader, when all must be out
+	interval = 100 * time.Millisecond // the longest time until a line is written
+	pause    = 2 * time.Millisecond   // the shortest time between two writes: a thousand warnings are not a thousand writes
+	capacity = 4 << 20                // the most bytes that wait to be written; as many more may be in a write
+	hasten   = 1 << 20                // with so many bytes, lines are written at once
+	keep     = 256 << 10              // the largest buffer in bytes that is used again
+	patience = 2 * time.Second        // how long Flush waits for a reader that takes nothing
 )
 
 // A Journal is a log. Its methods are safe for concurrent use.
 type Journal struct {
 	out     io.Writer
-	notice  slog.Handler // writes to noticed; both are run's
+	notice  slog.Handler // writes to noticed; only run uses both
 	noticed bytes.Buffer
 
 	mu      sync.Mutex
 	pending []byte
-	dropped int  // lines since pending was taken last
-	closed  bool // what comes now is lost
+	dropped int  // lines since pending was last taken
+	closed  bool // later lines are lost
 
-	wake    chan struct{} // there is something to write: holds one
-	urgent  chan struct{} // and it must not wait: holds one
+	wake    chan struct{} // holds a value if there is something to write
+	urgent  chan struct{} // holds a value if that must not wait
 	flushes chan chan struct{}
 	ended   chan struct{}
 }
 
-// New returns a journal that writes to out, and the handler to log with. encode makes handlers that write each line at once;
-// it is called twice. What terminals obey is escaped in all lines. The caller must call Close.
+// New returns a journal that writes to out, and the handler to log with. encode makes a handler that writes each line at once; it is called twice.
+// Control characters are escaped in all lines. The caller must call Close.
 func New(out io.Writer, encode func(io.Writer) slog.Handler) (*Journal, slog.Handler) {
 	j := &Journal{
 		out:     out,
@@ -68,7 +67,7 @@ func (l lines) Write(line []byte) (int, error) {
 	switch {
 	case j.closed:
 		first = false
-	case j.dropped > 0 || len(j.pending)+len(line) > capacity: // a shorter one that fits would be out of order
+	case j.dropped > 0 || len(j.pending)+len(line) > capacity: // a later line that still fits would be out of order
 		j.dropped++
 	default:
 		j.pending = append(j.pending, line...)
@@ -90,7 +89,7 @@ type handler struct {
 	journal *Journal
 }
 
-// Handle encodes a line, and has it written soon if it is a warning.
+// Handle encodes a line, which is written soon if it is a warning or worse.
 func (h handler) Handle(ctx context.Context, line slog.Record) error {
 	err := h.Handler.Handle(ctx, line)
 	if line.Level >= slog.LevelWarn {
@@ -99,12 +98,12 @@ func (h handler) Handle(ctx context.Context, line slog.Record) error {
 	return err
 }
 
-// WithAttrs and WithGroup keep the journal.
+// WithAttrs returns a handler for the same journal.
 func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return handler{h.Handler.WithAttrs(attrs), h.journal}
 }
 
-// WithGroup does as WithAttrs.
+// WithGroup returns a handler for the same journal.
 func (h handler) WithGroup(name string) slog.Handler {
 	return handler{h.Handler.WithGroup(name), h.journal}
 }
@@ -150,7 +149,7 @@ func (j *Journal) run() {
 	}
 }
 
-// write writes what is pending, whose place spare takes, and returns the next spare.
+// write writes the pending lines. spare becomes the new pending buffer; the result is the next spare.
 func (j *Journal) write(spare []byte) []byte {
 	j.mu.Lock()
 	batch, dropped := j.pending, j.dropped
@@ -166,7 +165,7 @@ func (j *Journal) write(spare []byte) []byte {
 		}
 	}
 	if len(batch) > 0 {
-		// There is nowhere to report to that the log can't be written.
+		// An error can't be reported anywhere: this is the log.
 		_, _ = j.out.Write(text.EscapeBytes(batch))
 	}
 	if cap(batch) > keep {
@@ -175,7 +174,7 @@ func (j *Journal) write(spare []byte) []byte {
 	return batch
 }
 
-// Flush has all lines written that were logged before it was called. It gives up on a reader that takes nothing for two seconds.
+// Flush waits until all lines that were logged before are written. It gives up if the reader takes nothing for two seconds.
 func (j *Journal) Flush() {
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
@@ -193,7 +192,7 @@ func (j *Journal) Flush() {
 	}
 }
 
-// Close is Flush, and the end: lines that are logged later are lost. It can be called twice.
+// Close flushes and closes the journal: lines that are logged later are lost. It can be called twice.
 func (j *Journal) Close() {
 	j.mu.Lock()
 	j.closed = true

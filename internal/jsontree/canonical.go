@@ -9,8 +9,8 @@ import (
 // plainDigits is the longest integer whose canonical form is written out.
 const plainDigits = 18
 
-// Canonical returns a text that two values share exactly when JSON Schema calls them equal: numbers by their value,
-// objects without regard to order. For most strings, numbers and words that is the text itself, without a copy.
+// Canonical returns a text that is the same for two values exactly if they are equal in JSON Schema: numbers are compared by value, objects without
+// regard to order. For most strings, numbers and words it is the text itself, without a copy.
 func (t *Tree) Canonical(at int32) string {
 	v := &t.Values[at]
 	switch v.Kind {

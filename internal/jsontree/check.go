@@ -2,10 +2,10 @@ package jsontree
 
 import "unicode/utf8"
 
-// MaxCheckDepth is the deepest nesting of arrays and objects that Check can be asked to accept.
+// MaxCheckDepth is the largest depth that can be passed to Check.
 const MaxCheckDepth = 1000
 
-// What Check waits for.
+// What Check expects next.
 const (
 	awaitValue   = iota
 	awaitElement // or the end of an array
@@ -17,9 +17,9 @@ const (
 // Check reports whether text is one JSON value that is nested no deeper than depth, which is at most MaxCheckDepth. The
 // error is a *SyntaxError.
 //
-// It is what json.Valid is, and refuses wrong UTF-8, too; repeated names, lone surrogates and large exponents it lets pass.
-// It builds no tree and allocates nothing, in half of json.Valid's time, and in a tenth of it for strings: for a small
-// guest its output's check would otherwise be more than all the rest of a call. FuzzCheck compares it with both.
+// It does what json.Valid does, and also refuses invalid UTF-8. It accepts repeated names, lone surrogates and large exponents. It builds no tree and
+// allocates nothing, and takes half of json.Valid's time, or a tenth for strings: otherwise, for a small guest, checking the output would take longer
+// than the rest of the call. FuzzCheck compares it with json.Valid and with Read.
 func Check(text []byte, depth int) error {
 	if !utf8.Valid(text) {
 		return &SyntaxError{Offset: invalidUTF8(text), Msg: InvalidUTF8, In: -1}
@@ -30,7 +30,7 @@ func Check(text []byte, depth int) error {
 	return nil
 }
 
-// check returns where text stops to be JSON, and why.
+// check returns where text stops being JSON, and why.
 func check(b []byte, most int) (at int, wrong flaw) {
 	var objects [MaxCheckDepth/64 + 1]uint64 // one bit for each level
 	await, depth := awaitValue, 0
@@ -104,7 +104,7 @@ func expected(await int) flaw {
 	return expectValue
 }
 
-// scalarEnd returns the index behind the string, number or word at i.
+// scalarEnd returns the index after the string, number or word at i.
 func scalarEnd(b []byte, i int) (end int, wrong flaw) {
 	switch b[i] {
 	case '"':

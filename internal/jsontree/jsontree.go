@@ -1,9 +1,7 @@
-// Package jsontree reads JSON strictly: in one pass into a flat tree of values, or without one where only the syntax
-// matters.
+// Package jsontree reads JSON strictly: in one pass into a flat tree of values, or without a tree where only the syntax matters.
 //
-// [Tree.Read] refuses what encoding/json lets pass: invalid UTF-8, duplicate names, lone surrogates, and nesting or
-// exponents without end. The work and the memory of every function are linear in the text, whatever the text is. Values
-// are parts of the text that was read and keep it alive.
+// [Tree.Read] refuses what encoding/json accepts: invalid UTF-8, duplicate names, lone surrogates, and unlimited nesting or exponents. Every function
+// takes time and memory that are linear in the text, whatever the text is. Values are slices of the text that was read and keep it alive.
 package jsontree
 
 import (
@@ -15,7 +13,7 @@ import (
 // MaxDepth is the deepest nesting of arrays and objects that Read accepts.
 const MaxDepth = 128
 
-// maxText keeps positions within an int32.
+// maxText is the largest size of a text, so that positions fit into an int32.
 const maxText = 1 << 30
 
 // A Kind is the type of a JSON value.
@@ -37,11 +35,11 @@ type Value struct {
 	Key string
 	// Text is the value as it was written.
 	Text string
-	// Parent is the array or object that holds the value, -1 for the root.
+	// Parent is the index of the array or object that holds the value, -1 for the root.
 	Parent int32
-	// First is the first item or member, 0 if there is none.
+	// First is the index of the first item or member, 0 if there is none.
 	First int32
-	// Next is the next value of the same parent, 0 at the end.
+	// Next is the index of the next value of the same parent, 0 at the end.
 	Next int32
 	// Count is the number of items or members.
 	Count int32
@@ -70,14 +68,14 @@ const (
 
 // A SyntaxError says why a text is not accepted.
 type SyntaxError struct {
-	// Offset is the byte where it shows, from 0.
+	// Offset is the position of the error in bytes, from 0.
 	Offset int
 	// Msg is a short phrase, in the words of Python's json module where it has them.
 	Msg string
-	// In is, after Read, the object that has a name twice, or the array or object that is nested too deeply. Of this value of the tree, and
-	// of those above it, use only Key, Parent, Index and Kind. It is -1 in other errors.
+	// In is, after Read, the index of the object that has a name twice, or of the array or object that is nested too deeply, and -1 in other errors.
+	// Of this value and of those above it, only Key, Parent, Index and Kind are set.
 	In int32
-	// Name is the name that In has twice.
+	// Name is the name that the object In has twice.
 	Name string
 }
 
@@ -86,8 +84,8 @@ func (e *SyntaxError) Error() string {
 	return strings.TrimSuffix(e.Msg, " at") + " at byte " + strconv.Itoa(e.Offset)
 }
 
-// Read reads text into the tree, in place of what it held; the memory of Values is used again. The error is a
-// *SyntaxError, and the tree is then to be used only as SyntaxError.In says.
+// Read replaces the content of the tree with text, using the memory of Values again. The error is a *SyntaxError; after an error, use the tree only
+// as SyntaxError.In says.
 func (t *Tree) Read(text string) error {
 	t.Values = t.Values[:0]
 	if len(text) > maxText {
@@ -111,8 +109,8 @@ func (t *Tree) Read(text string) error {
 	return nil
 }
 
-// MostValues returns how many values text has, if it is JSON, or a few more. If that is more than one for four bytes, as a string with
-// commas seems to have, it looks closely. So Read never allocates too little for values, which would take twice as much.
+// MostValues returns how many values text has at most, if it is JSON; mostly that is the exact number. It counts exactly if there seems to be more
+// than one value for four bytes, as in a string with many commas. So Read never has to grow its memory for values, which would take twice as much.
 func MostValues(text string) int {
 	if n := 1 + strings.Count(text, ",") + strings.Count(text, "{") + strings.Count(text, "["); n <= 16+len(text)/4 {
 		return n
@@ -145,7 +143,7 @@ func MostValues(text string) int {
 	return n
 }
 
-// Member returns the member of object with the given name, or 0. It costs a look at every member.
+// Member returns the member of object with the given name, or 0. It goes through the members one by one.
 func (t *Tree) Member(object int32, name string) int32 {
 	if t.Values[object].Kind != Object {
 		return 0
@@ -192,7 +190,7 @@ func (t *Tree) copy(parent int32, other *Tree, from int32) int32 {
 	return at
 }
 
-// PushName adds a member's name as a string value below that member, and returns it. [Tree.Pop] takes it away.
+// PushName adds a member's name as a string value below that member, and returns it. [Tree.Pop] removes it.
 func (t *Tree) PushName(member int32) int32 {
 	name := t.Values[member].Key
 	text := Quote(name)
@@ -202,7 +200,7 @@ func (t *Tree) PushName(member int32) int32 {
 	return int32(len(t.Values) - 1)
 }
 
-// Pop takes away the value that was added last.
+// Pop removes the value that was added last.
 func (t *Tree) Pop() { t.Values = t.Values[:len(t.Values)-1] }
 
 // Decoded returns the content of a string value, without its quotes and escapes.

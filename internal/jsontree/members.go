@@ -2,13 +2,13 @@ package jsontree
 
 import "encoding/json"
 
-// A MemberReader is where reading the members of an object stands. It builds no tree, however large the values are.
+// A MemberReader reads the members of an object one by one. It builds no tree, however large the values are.
 type MemberReader struct {
 	text []byte
 	at   int // the next name, or the end
 }
 
-// ReadMembers begins to read the members of the object that text is, or reports false where text is something else. text is what Check has accepted.
+// ReadMembers returns a reader of the members of the object in text, or false if text is not an object. Check must have accepted text.
 func ReadMembers(text []byte) (r MemberReader, isObject bool) {
 	i := skipSpace(text, 0)
 	if text[i] != '{' {
@@ -17,8 +17,7 @@ func ReadMembers(text []byte) (r MemberReader, isObject bool) {
 	return MemberReader{text, skipSpace(text, i+1)}, true
 }
 
-// Next returns the next member, in order, or false at the end. value is a part of the text, and so is name, unless it has an
-// escape sequence.
+// Next returns the next member, in order, or false at the end. value is a slice of the text, and so is name, unless it has an escape sequence.
 func (r *MemberReader) Next() (name, value []byte, more bool) {
 	if r.text[r.at] == '}' {
 		return nil, nil, false
@@ -35,16 +34,16 @@ func (r *MemberReader) Next() (name, value []byte, more bool) {
 	return name, r.text[start:end:end], true
 }
 
-// DecodeString returns the content of a string that Check has accepted, quotes and all. Half a character is replaced, as in
+// DecodeString returns the content of a JSON string. text includes the quotes, and Check must have accepted it. A lone surrogate is replaced, as in
 // package json.
 func DecodeString(text []byte) string {
 	var s string
-	_ = json.Unmarshal(text, &s) // which only fails for what is not a string
+	_ = json.Unmarshal(text, &s) // fails only if text is not a string
 	return s
 }
 
-// Members calls f with each member of an object, in order, until f fails. text is what Check has accepted; value is a part of
-// it. Members reports false where text is not an object.
+// Members calls f with each member of an object, in order, until f fails. Check must have accepted text; value is a slice of it. Members returns
+// false if text is not an object.
 func Members(text []byte, f func(name string, value []byte) error) (isObject bool, err error) {
 	r, isObject := ReadMembers(text)
 	for isObject {
@@ -59,7 +58,7 @@ func Members(text []byte, f func(name string, value []byte) error) (isObject boo
 	return isObject, nil
 }
 
-// valueEnd returns the index behind the value at i, which is correct.
+// valueEnd returns the index after the value at i, which must be valid.
 func valueEnd(b []byte, i int) int {
 	for depth := 0; ; {
 		switch b[i] {

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// A Decimal is a number without loss: digits times a power of ten. Nothing is ever expanded, so that work on it
-// is linear in the number's text. The zero Decimal is 0.
+// A Decimal is an exact number: digits times a power of ten. It is never written out, so that work on it is linear in the number's text. The zero
+// Decimal is 0.
 type Decimal struct {
 	negative bool
 	a, b     string // the digits, in two parts, without zeros at either end
 	exp      int64  // the power of ten of the last digit
 }
 
-// ParseDecimal returns the number of a text that Read accepted as one.
+// ParseDecimal returns the number that a text stands for. Read must have accepted the text.
 func ParseDecimal(text string) Decimal {
 	var d Decimal
 	if text[0] == '-' {
@@ -22,7 +22,7 @@ func ParseDecimal(text string) Decimal {
 		text = text[1:]
 	}
 	if i := strings.IndexAny(text, "eE"); i >= 0 {
-		exp, _ := strconv.ParseInt(strings.TrimPrefix(text[i+1:], "+"), 10, 64) // Read has bounded it
+		exp, _ := strconv.ParseInt(strings.TrimPrefix(text[i+1:], "+"), 10, 64) // Read has bounded the exponent
 		d.exp = exp
 		text = text[:i]
 	}
@@ -97,7 +97,7 @@ func (d *Decimal) compareMagnitude(e *Decimal) int {
 			return 1
 		}
 	}
-	// Neither ends in a zero, so the longer one is greater.
+	// Neither number's digits end in a zero, so the longer one is greater.
 	switch {
 	case d.size() < e.size():
 		return -1
@@ -110,7 +110,7 @@ func (d *Decimal) compareMagnitude(e *Decimal) int {
 // IsInteger reports whether the number has no fractional part.
 func (d *Decimal) IsInteger() bool { return d.size() == 0 || d.exp >= 0 }
 
-// Text returns an integer as JSON writes it without a point or an exponent; false where it has more digits than most.
+// Text returns an integer in JSON without a point or an exponent, or false if it has more digits than most.
 func (d *Decimal) Text(most int) (string, bool) {
 	if d.size() == 0 {
 		return "0", true
@@ -129,7 +129,7 @@ func (d *Decimal) signed() string {
 	return d.a + d.b
 }
 
-// Uint64 returns the digits as an integer, without sign and power of ten; false where they don't fit.
+// Uint64 returns the digits as an integer, without sign and power of ten, or false if they don't fit.
 func (d *Decimal) Uint64() (uint64, bool) {
 	if d.size() > 19 {
 		return 0, false
@@ -141,7 +141,7 @@ func (d *Decimal) Uint64() (uint64, bool) {
 	return n, true
 }
 
-// Int returns a number that is not negative, at most limit; if it is greater, limit.
+// Int returns the smaller of limit and a number that is not negative.
 func (d *Decimal) Int(limit int) int {
 	if d.sign() <= 0 {
 		return 0
@@ -165,7 +165,7 @@ func (d *Decimal) IsMultipleOf(m *Decimal) bool {
 		return true
 	}
 	if d.exp < m.exp {
-		// The quotient would need a factor of ten from digits that don't end in a zero.
+		// The quotient would need a factor of ten, but the digits don't end in a zero.
 		return false
 	}
 	divisor, _ := m.Uint64()

@@ -12,7 +12,7 @@ type reader struct {
 	text string
 	pos  int
 	tree *Tree
-	// Why reading failed, at pos.
+	// Why reading failed, and pos says where.
 	flaw flaw
 	in   int32
 	name string
@@ -25,7 +25,7 @@ func (r *reader) fail(pos int, wrong flaw) bool {
 
 func (r *reader) space() { r.pos = skipSpace(r.text, r.pos) }
 
-// value reads the value at pos, which is not white space, and appends it with all below it.
+// value reads the value at pos, where there is no white space, and appends it and all values below it.
 func (r *reader) value(parent int32, key string, index int32, depth int) bool {
 	if r.pos == len(r.text) {
 		return r.fail(r.pos, expectValue)
@@ -140,7 +140,7 @@ func (r *reader) object(at int32, depth int) bool {
 	}
 }
 
-// link makes child the next one after last below parent.
+// link makes child the next value after last below parent.
 func (r *reader) link(parent, last, child int32) int32 {
 	if last == 0 {
 		r.tree.Values[parent].First = child
@@ -151,7 +151,7 @@ func (r *reader) link(parent, last, child int32) int32 {
 	return child
 }
 
-// duplicate reports whether the object at has a member of that name already. Above fewMembers, seen has the names.
+// duplicate reports whether the object at the index at already has a member of that name. If it has more than fewMembers, seen has the names.
 func (r *reader) duplicate(seen map[string]struct{}, at int32, key string) bool {
 	if seen == nil {
 		return r.tree.Member(at, key) != 0
@@ -161,7 +161,7 @@ func (r *reader) duplicate(seen map[string]struct{}, at int32, key string) bool 
 	return len(seen) == n
 }
 
-// str reads the string at pos, quotes and all.
+// str reads the string at pos, including the quotes.
 func (r *reader) str() (escaped, ok bool) {
 	end, escaped, wrong := stringEnd(r.text, r.pos+1, paired)
 	if wrong != none {
@@ -195,7 +195,7 @@ func (r *reader) number() bool {
 	return true
 }
 
-// hasHugeExponent reports whether a number's exponent has more than maxExponentDigits that count.
+// hasHugeExponent reports whether a number's exponent has more than maxExponentDigits without leading zeros.
 func hasHugeExponent(number string) bool {
 	i := strings.IndexAny(number, "eE")
 	return i >= 0 && len(strings.TrimLeft(number[i+1:], "+-0")) > maxExponentDigits

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// A flaw is what is wrong with a text: an index into messages. Reading a number takes a tenth less time than with strings.
+// A flaw says what is wrong with a text: it is an index into messages. With strings in place of indexes, reading a number would take a tenth longer.
 type flaw uint8
 
 const (
@@ -28,7 +28,7 @@ const (
 	tooDeep
 )
 
-// messages word the flaws, as Python's json module does where it has words.
+// messages are the texts of the flaws, in the words of Python's json module where it has them.
 var messages = [...]string{
 	expectValue:      "Expecting value",
 	expectName:       "Expecting property name enclosed in double quotes",
@@ -47,7 +47,7 @@ var messages = [...]string{
 	tooDeep:          TooDeep,
 }
 
-// A source is a JSON text. Both kinds are read where they are, without a copy.
+// A source is a JSON text, as a string or as bytes. Both are read without a copy.
 type source interface{ string | []byte }
 
 // invalidUTF8 returns the index of the first byte of s that is not part of a character.
@@ -70,7 +70,7 @@ func skipSpace[T source](s T, i int) int {
 	return i
 }
 
-// kindOf returns the kind of the value that begins with c. What begins like no value is a word: wordEnd refuses it.
+// kindOf returns the kind of the value that begins with c. If no value begins with c, that is a word, which wordEnd refuses.
 func kindOf(c byte) Kind {
 	switch {
 	case c == '"':
@@ -87,7 +87,7 @@ func kindOf(c byte) Kind {
 	return Null
 }
 
-// wordEnd returns the index behind the word at i: true, false or null.
+// wordEnd returns the index after the word at i: true, false or null.
 func wordEnd[T source](s T, i int) (end int, wrong flaw) {
 	word := ""
 	switch s[i] {
@@ -108,8 +108,8 @@ func wordEnd[T source](s T, i int) (end int, wrong flaw) {
 	return i, expectValue
 }
 
-// A surrogates says whether a string may have half a character in it: an escaped surrogate without its partner. JSON's
-// grammar lets it pass, and no two readers agree on what it is.
+// A surrogates says whether a string may contain an escaped surrogate without its partner. JSON's grammar allows that, but readers disagree on what
+// it means.
 type surrogates bool
 
 const (
@@ -117,9 +117,8 @@ const (
 	lone   surrogates = true
 )
 
-// stringEnd returns the index behind the string whose content begins at i, and whether it has an escape sequence. It
-// looks at eight bytes at a time until there is a quote, a backslash or a control character among them. Where the
-// string is wrong, end is where that shows.
+// stringEnd returns the index after the string whose content begins at i, and whether the string has an escape sequence. It skips eight bytes at a
+// time until there is a quote, a backslash or a control character among them. If the string is invalid, end is the position of the error.
 func stringEnd[T source](s T, i int, half surrogates) (end int, escaped bool, wrong flaw) {
 	const each, high = 0x0101010101010101, 0x8080808080808080
 	start := i - 1
@@ -130,7 +129,7 @@ func stringEnd[T source](s T, i int, half surrogates) (end int, escaped bool, wr
 				uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56
 			quote, escape := v^each*'"', v^each*'\\'
 			if found := ((v-each*' ')&^v | (quote-each)&^quote | (escape-each)&^escape) & high; found != 0 {
-				i += bits.TrailingZeros64(found) / 8 // the lowest one is right, whatever was borrowed above it
+				i += bits.TrailingZeros64(found) / 8 // the lowest bit is right, even if the subtraction borrowed from bits above it
 				break
 			}
 		}
@@ -200,7 +199,7 @@ func hex4[T source](s T) (c rune, ok bool) {
 	return c, true
 }
 
-// unescape decodes the inside of a string that stringEnd has accepted.
+// unescape decodes the content of a string that stringEnd has accepted.
 func unescape(s string) string {
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); {
@@ -238,7 +237,7 @@ func unescape(s string) string {
 	return string(out)
 }
 
-// numberEnd returns the index behind the number at i. Where there is none, end is i.
+// numberEnd returns the index after the number at i. If there is none, end is i.
 func numberEnd[T source](s T, i int) (end int, wrong flaw) {
 	start := i
 	if s[i] == '-' {

@@ -1,5 +1,5 @@
-// Package keys reads the values of keys of a configuration: a [Reader] checks one, and stores it. Package config reads files with it, and
-// package key offers to capabilities of other programs what they need of it.
+// Package keys reads the values of configuration keys: a [Reader] checks one value and stores it. Package config reads files with it. Package key
+// offers a part of it to other programs, for capabilities of their own.
 package keys
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// A Reader checks the value of one key and stores it. Its error says what is wrong with the value, and what is allowed. A value in quotes
-// at the beginning of a message is left out of logs, since a secret can be anywhere by mistake.
+// A Reader checks the value of one key and stores it. Its error says what is wrong with the value, and what is allowed. A value in quotes at the
+// beginning of an error is left out of logs, since by mistake any value can be a secret.
 type Reader func(value any) error
 
 // Boolean reads true or false.
@@ -66,7 +66,7 @@ func Quantity(unit limittable.Unit, least, most int64, set func(int64)) Reader {
 	}
 }
 
-// ZeroOr reads the number 0, which leaves the choice to the server, or else what read reads.
+// ZeroOr accepts the number 0, which leaves the choice to the server, and all that read accepts.
 func ZeroOr(to *int64, read Reader) Reader {
 	return func(value any) error {
 		if value == int64(0) {
@@ -77,7 +77,7 @@ func ZeroOr(to *int64, read Reader) Reader {
 	}
 }
 
-// Word reads a string as check returns it; want says what it must be.
+// Word reads a string and stores what check returns for it; want says what the value must be.
 func Word(to *string, want string, check func(string) (string, error)) Reader {
 	return func(value any) error {
 		s, ok := value.(string)
@@ -93,7 +93,7 @@ func Word(to *string, want string, check func(string) (string, error)) Reader {
 	}
 }
 
-// Words reads a list of strings as check returns them.
+// Words reads a list of strings and stores what check returns for each.
 func Words(to *[]string, check func(string) (string, error)) Reader {
 	return List(`a list such as ["one", "two"]`, func(value any) error {
 		var s string
@@ -136,7 +136,7 @@ func Path(directory string, needed bool) func(string) (string, error) {
 	}
 }
 
-// InDirectory returns a path that a file in directory names.
+// InDirectory returns a path as seen from a file in directory: relative paths begin there.
 func InDirectory(directory, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -144,7 +144,7 @@ func InDirectory(directory, path string) string {
 	return filepath.Join(directory, path)
 }
 
-// WrongType says what a value is, and what it must be. It does not show the value, which may be a secret.
+// WrongType returns an error that says of which type a value is, and what it must be. It does not show the value, which may be a secret.
 func WrongType(value any, want string) error {
 	got := "a date or time"
 	switch value.(type) {
@@ -242,7 +242,7 @@ func Object(to *json.RawMessage) Reader {
 	}
 }
 
-// isJSON reports what of a value JSON does not have.
+// isJSON returns an error if a value has a part that JSON can't represent.
 func isJSON(value any) error {
 	switch v := value.(type) {
 	case map[string]any:
@@ -268,13 +268,13 @@ func isJSON(value any) error {
 	return nil
 }
 
-// Plain is what a name is made of, and a key without quotes.
+// Plain matches a name, and a key that needs no quotes.
 const Plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
 // Pattern checks a pattern of tools.
 func Pattern(s string) (string, error) { return s, pattern.Check(s) }
 
-// Name checks a name by which tools know something, such as a secret.
+// Name checks a name that tools use for something, such as a secret.
 func Name(s string) (string, error) {
 	if s == "" || len(s) > 64 || strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune(Plain, r) }) {
 		return "", fmt.Errorf("%q is not a valid name: use 1 to 64 of the characters A-Z a-z 0-9 _ and -", text.Short(s))
@@ -294,7 +294,7 @@ func SecretName(s string) (string, error) {
 type MemberError struct {
 	Name string
 	Err  error
-	// Known is whether the name is one of ours, so that messages may have it.
+	// Known is whether the name is one of ours, so that messages may show it.
 	Known bool
 }
 
@@ -318,25 +318,25 @@ func Pathless(err error) error {
 	return err
 }
 
-// A Shown is what the log of a reload may show of one key.
+// A Shown is what the log of a reload may show about one key.
 type Shown struct {
 	key    string
 	list   []string
 	number int64
-	format func(int64) string // nil: number doesn't count
+	format func(int64) string // nil: the key has no number
 	hidden any
 	hides  bool
 }
 
-// Listed shows what is added to a list, and what is removed.
+// Listed shows which elements were added to a list or removed from it.
 func Listed(key string, list []string) Shown { return Shown{key: key, list: list} }
 
-// Counted shows a number as format writes it. Of several grants, the last one with a number other than 0 counts.
+// Counted shows a number in the form that format returns. Of several grants, the last one with a number other than 0 is shown.
 func Counted(key string, n int64, format func(int64) string) Shown {
 	return Shown{key: key, number: n, format: format}
 }
 
-// Silent shows that a value has changed, which may hold a secret. It is compared by reflect.DeepEqual.
+// Silent shows only that a value has changed, because it may hold a secret. Values are compared with reflect.DeepEqual.
 func Silent(key string, value any) Shown { return Shown{key: key, hidden: value, hides: true} }
 
 // Key returns the key.
@@ -345,13 +345,13 @@ func (s Shown) Key() string { return s.key }
 // List returns the elements of a list.
 func (s Shown) List() []string { return s.list }
 
-// Number returns the number, and how it is written; if nil, the key has none.
+// Number returns the number and its format, which is nil if the key has no number.
 func (s Shown) Number() (n int64, format func(int64) string) { return s.number, s.format }
 
-// Hidden returns the value that is not to be told, and whether the key has one.
+// Hidden returns the value that must not be shown, and whether the key has one.
 func (s Shown) Hidden() (value any, hides bool) { return s.hidden, s.hides }
 
-// Line returns a line of TOML with a list, or nothing if the list is empty.
+// Line returns a line of TOML that sets a key to a list, or "" if the list is empty.
 func Line(key string, list []string) string {
 	if len(list) == 0 {
 		return ""
@@ -363,11 +363,11 @@ func Line(key string, list []string) string {
 	return key + " = [" + strings.Join(quoted, ", ") + "]\n"
 }
 
-// Quote returns a string of TOML. What JSON escapes, TOML does in the same way.
+// Quote returns a TOML string. TOML has the same escapes as JSON.
 func Quote(s string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string never fails
+	_ = e.Encode(s) // encoding a string never fails
 	return strings.ReplaceAll(strings.TrimSpace(b.String()), "\u007f", `\u007f`)
 }

@@ -1,4 +1,4 @@
-// Package lacking says in words what tools lack: in answers, in the log, and on the command line.
+// Package lacking describes what tools lack, for answers, the log and the command line.
 package lacking
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// maxBytes is how much is said of one tool: a manifest may ask for much.
+// maxBytes is the largest description of one tool: a manifest may need many things.
 const maxBytes = 1 << 10
 
 // Of returns what a tool lacks, in one line; "" if nothing is missing.
@@ -59,7 +59,7 @@ func because(m wasmtools.Missing) string {
 	return m.Detail
 }
 
-// All returns what a tool lacks that was granted nothing of its needs.
+// All returns what a tool lacks if none of its needs is granted.
 func All(needs wasmtools.Needs) (all []wasmtools.Missing) {
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
 		if needs[name].Words == nil {

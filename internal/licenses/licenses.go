@@ -1,4 +1,4 @@
-// Package licenses has the licences of all that is in the program, for those who get no more than the program.
+// Package licenses has the licences of all parts of the program, for those who have nothing but the program.
 package licenses
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/script/engine"
 )
 
-// modules begins with a list of all parts, which is the file NOTICE, and has the licence of toolsrv, of Go and of each module after it.
+// modules begins with a list of all parts, which is the file NOTICE. After it come the licences of toolsrv, of Go and of each module.
 //
 //go:embed modules.txt
 var modules string
@@ -36,5 +36,5 @@ func Write(w io.Writer) error {
 	return nil
 }
 
-// Line is between licences.
+// Line separates licences.
 const Line = "\n================================================================================\n"

@@ -12,14 +12,14 @@ import (
 	"syscall"
 )
 
-// Check returns an error where a server could not listen on one of these addresses, leaving out those that it listens on already. It says what
-// to do.
+// Check returns an error that says what to do if a server could not listen on one of these addresses. Addresses that it already listens on are not
+// checked.
 func Check(ctx context.Context, addresses, already []string) error {
 	all, err := All(ctx, slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return slices.Contains(already, a) }))
 	return errors.Join(err, Close(all))
 }
 
-// All binds addresses, or none of them if one can't be bound. Its errors say what to do.
+// All binds all addresses, or none if one of them can't be bound. Its errors say what to do.
 func All(ctx context.Context, addresses []string) ([]net.Listener, error) {
 	var all []net.Listener
 	for _, address := range addresses {
@@ -48,7 +48,7 @@ func on(ctx context.Context, address string) (net.Listener, error) {
 	return TCP(ctx, address, "server.address or --address")
 }
 
-// TCP binds host:port. Its errors say what to do: another address stands in what setting names.
+// TCP binds host:port. Its errors say what to do; setting names the setting of the address.
 func TCP(ctx context.Context, address, setting string) (net.Listener, error) {
 	var c net.ListenConfig
 	l, err := c.Listen(ctx, "tcp", address)
@@ -65,7 +65,7 @@ func TCP(ctx context.Context, address, setting string) (net.Listener, error) {
 	return nil, fmt.Errorf("listen on %s: %w; %s", address, cause(err), remedy)
 }
 
-// cause leaves out the address, which is said already.
+// cause returns an error without the address, which the message already has.
 func cause(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Err

@@ -14,19 +14,19 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// Unix is how the address of a socket in the file system begins; its path follows.
+// Unix is the prefix of the address of a socket in the file system; the path follows.
 const Unix = "unix:"
 
 const (
-	// socketMode is who may connect: the owner of the process, and its group, such as a proxy's.
+	// socketMode lets the user of the process connect, and its group, such as a proxy's.
 	socketMode = 0o660
 	// MaxPath is how many bytes the path of a socket can have on this system.
 	MaxPath = len(syscall.RawSockaddrUnix{}.Path) - 1
-	// answerTime is how long a program has to accept a connection that is there already.
+	// answerTime is how long a program that holds the socket may take to accept a connection.
 	answerTime = time.Second
 )
 
-// A socket is a listener with a file, which it removes when it is closed, unless the file is another's by then.
+// A socket is a listener with a file. Close removes the file, unless it belongs to another listener by then.
 type socket struct {
 	*net.UnixListener
 	path string
@@ -41,7 +41,7 @@ func Keep(l net.Listener) {
 	}
 }
 
-// Adopt returns a listener that another process has made and kept. If it has a file, that is removed with it.
+// Adopt returns a listener that another process has made and kept. If the listener has a file, Close removes it.
 func Adopt(l net.Listener) net.Listener {
 	u, ok := l.(*net.UnixListener)
 	if !ok {
@@ -59,7 +59,7 @@ func Adopt(l net.Listener) net.Listener {
 // Close removes the file, and closes the listener.
 func (s *socket) Close() error {
 	if !s.kept.Load() && s.isOurs() {
-		_ = os.Remove(s.path) // one that stays is removed by the next to listen there
+		_ = os.Remove(s.path) // a file that stays is removed by the next process that listens there
 	}
 	return s.UnixListener.Close()
 }
@@ -69,7 +69,7 @@ func (s *socket) isOurs() bool {
 	return err == nil && os.SameFile(now, s.made)
 }
 
-// setting is what says where a server listens.
+// setting is the configuration key for the server's address.
 const setting = "server.address or --address"
 
 func onSocket(ctx context.Context, path string) (net.Listener, error) {
@@ -86,8 +86,8 @@ func onSocket(ctx context.Context, path string) (net.Listener, error) {
 	return l, nil
 }
 
-// Socket returns a listener on the socket at path, whose file has a mode from the first moment. What a program that was killed has left there is
-// replaced. Where that fails, remedy says what to do: another path stands in what setting names.
+// Socket returns a listener on the socket at path, whose file has its mode from the first moment. A file that a killed program has left there is
+// replaced. After an error, remedy says what to do; setting names the setting of the path.
 func Socket(ctx context.Context, path string, mode fs.FileMode, setting string) (l net.Listener, remedy string, err error) {
 	elsewhere := "set " + setting + " to a path where the server can make a socket"
 	if remedy, err := takeStale(ctx, path, setting); err != nil {
@@ -113,7 +113,7 @@ func Socket(ctx context.Context, path string, mode fs.FileMode, setting string) 
 	return s, "", nil
 }
 
-// takeStale removes a socket that nobody listens on any more, as after a crash. Any other file is an error.
+// takeStale removes a socket that no program listens on any more, such as after a crash. Any other file is an error.
 func takeStale(ctx context.Context, path, setting string) (remedy string, err error) {
 	file, err := os.Lstat(path)
 	switch {
@@ -130,7 +130,7 @@ func takeStale(ctx context.Context, path, setting string) (remedy string, err er
 	case err == nil:
 		_ = conn.Close()
 		fallthrough
-	case !errors.Is(err, syscall.ECONNREFUSED): // such as a queue that is full, or a file of somebody else
+	case !errors.Is(err, syscall.ECONNREFUSED): // such as a full queue, or another user's file
 		return "another program may be listening there: stop it, or set " + setting + " to another path", errors.Join(syscall.EADDRINUSE, err)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -1,5 +1,5 @@
-// Package lockfile reads and writes the file beside a configuration that says which digests its tags and ranges of registries had when they
-// were locked.
+// Package lockfile reads and writes the file beside a configuration that says which digests the configured tags and version ranges of registries had
+// when they were locked.
 package lockfile
 
 import (
@@ -18,17 +18,17 @@ import (
 	"github.com/toolsrv/toolsrv/internal/wholefile"
 )
 
-// An Entry is what is locked of one source.
+// An Entry is the lock of one source.
 type Entry struct {
 	OCI    string `json:"oci"`
 	Tag    string `json:"tag"`
 	Digest string `json:"digest"`
 }
 
-// A Lock is all that is locked, each pair of a repository and a tag once.
+// A Lock has the locks of all sources. Each pair of a repository and a tag is in it once.
 type Lock []Entry
 
-// form is what the file has.
+// form is the content of the file.
 type form struct {
 	Version int  `json:"version"`
 	Sources Lock `json:"sources"`
@@ -68,7 +68,7 @@ func Read(path string) (Lock, error) {
 	return f.Sources, nil
 }
 
-// Write writes a lock, whole or not at all. Without entries there is no file.
+// Write writes a lock, whole or not at all. If there are no entries, it removes the file.
 func Write(path string, l Lock) error {
 	if len(l) == 0 {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -86,7 +86,7 @@ func Write(path string, l Lock) error {
 	return wholefile.Write(path, append(content, '\n'))
 }
 
-// Digest returns what is locked of a tag of a repository, or "".
+// Digest returns the locked digest of a repository's tag, or "".
 func (l Lock) Digest(repository, tag string) string {
 	for _, e := range l {
 		if e.OCI == repository && e.Tag == tag {

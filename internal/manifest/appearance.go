@@ -14,7 +14,7 @@ var annotationMembers = []string{"readOnly", "destructive", "idempotent", "openW
 // iconMembers are the members of an icon, in the same order.
 var iconMembers = []string{"src", "mimeType", "sizes", "theme"}
 
-// appearance reads the members of a tool that clients show or act upon, and checks what they hold.
+// appearance reads and checks the members of a tool that clients show or act upon.
 func (p part) appearance(t *Tool) (err error) {
 	if t.Title, err = p.text("title"); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (p part) annotations() (a wasmtools.Annotations, err error) {
 		return a, err
 	}
 	for _, name := range annotationMembers {
-		if hint := name + "Hint"; object.has(hint) { // its name in the Model Context Protocol
+		if hint := name + "Hint"; object.has(hint) { // an annotation's name in the Model Context Protocol
 			return a, fmt.Errorf("%s: unknown member; did you mean %q?", object.at(hint), name)
 		}
 	}
@@ -57,7 +57,7 @@ func (p part) annotations() (a wasmtools.Annotations, err error) {
 	return a, nil
 }
 
-// boolean returns the boolean of that name, nil if there is none.
+// boolean returns the boolean member of that name, or nil if there is none.
 func (p part) boolean(name string) (*bool, error) {
 	if !p.has(name) {
 		return nil, nil

@@ -1,4 +1,4 @@
-// Package manifest reads what a module says of its tools.
+// Package manifest reads the manifest in which a module describes its tools.
 package manifest
 
 import (
@@ -18,8 +18,8 @@ import (
 // Section is the name of the custom section that holds a module's manifest.
 const Section = "toolsrv.manifest"
 
-// EngineSection is the name of the custom section in which an interpreter says what it is: a JSON object with "version" and
-// "revision", among others.
+// EngineSection is the name of the custom section in which an interpreter describes itself: a JSON object with "version", "revision" and other
+// members.
 const EngineSection = "toolsrv.engine"
 
 // Max is the largest size of a manifest in bytes: 1 MiB.
@@ -31,11 +31,11 @@ const MaxTools = 1000
 // ABI is the version of the contract between host and guest.
 const ABI = 1
 
-// A Manifest is what a module says of its tools. json.Marshal writes it in the form that Parse reads.
+// A Manifest is a module's description of its tools. json.Marshal writes it in the form that Parse reads.
 type Manifest struct {
 	// ABI is the contract that the module was built for; always [ABI] after Parse.
 	ABI int `json:"abi"`
-	// Namespace is one or more names joined by "/", or empty: then the folder of the file decides.
+	// Namespace is one or more names joined by "/". If it is empty, the folder of the file decides.
 	Namespace string `json:"namespace,omitempty"`
 	// Version is the module's version as its author wrote it, or empty.
 	Version string `json:"version,omitempty"`
@@ -43,9 +43,9 @@ type Manifest struct {
 	SDK string `json:"sdk,omitempty"`
 	// Engine is the interpreter in the module, such as "cpython 3.13.5 (1f0c2a9b)", or empty if it has none.
 	Engine string `json:"engine,omitempty"`
-	// Needs are what all of the tools need. Only here can there be objects, such as the schema of settings.
+	// Needs are what all of the tools need. Only here can a need be an object, such as the schema of settings.
 	Needs wasmtools.Needs `json:"needs,omitempty"`
-	// Tools are the module's tools. toolsrv_call gets a tool's place in this list.
+	// Tools are the module's tools. toolsrv_call gets the index of a tool in this list.
 	Tools []Tool `json:"tools"`
 }
 
@@ -59,10 +59,9 @@ type Tool struct {
 	Annotations wasmtools.Annotations `json:"annotations,omitzero"`
 	// Icons are pictures for it.
 	Icons []wasmtools.Icon `json:"icons,omitempty"`
-	// Needs are what this tool needs beside the Needs of the manifest.
+	// Needs are what this tool needs in addition to the Needs of the manifest.
 	Needs wasmtools.Needs `json:"needs,omitempty"`
-	// Parameters is the schema of the arguments as it was written: a JSON object. Whether it is a good schema is
-	// not checked here.
+	// Parameters is the schema of the arguments as it was written: a JSON object. Whether it is a valid schema is not checked here.
 	Parameters json.RawMessage `json:"parameters"`
 	// Result is the schema of the result as it was written, a JSON object or a boolean, or nil.
 	Result json.RawMessage `json:"result,omitempty"`
@@ -77,11 +76,9 @@ var (
 	exampleMembers  = []string{"arguments", "result"}
 )
 
-// Parse reads a manifest and takes nothing that it does not understand: an unknown or repeated member, a wrong
-// type or another ABI is an error that names the place and the remedy; the caller adds the file. The result shares no
-// memory with text.
-//
-// forms say what can be needed, besides what begins with [ForeignNeed]. Those of the server are builtin.Needs.
+// Parse reads a manifest, and refuses all that it does not understand: an unknown or repeated member, a wrong type or another ABI is an error that
+// says where it is and what to do. The caller adds the name of the file. The result shares no memory with text. forms are the needs that a manifest
+// can have, besides those that begin with [ForeignNeed]. The server's are builtin.Needs.
 func Parse(text []byte, forms ...Form) (*Manifest, error) {
 	if len(text) > Max {
 		return nil, fmt.Errorf("%d bytes are too many; at most %d are allowed: shorten its texts, or split the module", len(text), Max)
@@ -94,7 +91,7 @@ func Parse(text []byte, forms ...Form) (*Manifest, error) {
 	if kind := top.kind(); kind != jsontree.Object {
 		return nil, fmt.Errorf("a manifest must be an object, not %s", kindNames[kind])
 	}
-	// The ABI comes first: a manifest of a later one may have members that this server does not know.
+	// The ABI is read first: a manifest for a later ABI may have members that this server does not know.
 	m := &Manifest{}
 	if m.ABI, err = top.abi(); err != nil {
 		return nil, err
@@ -260,7 +257,7 @@ func (p part) kind() jsontree.Kind { return p.value().Kind }
 // raw returns a copy of the value as it was written.
 func (p part) raw() json.RawMessage { return json.RawMessage(p.value().Text) }
 
-// at returns the place of a member.
+// at returns the place of a member of that name.
 func (p part) at(name string) string { return joinPlace(p.place, name) }
 
 // member returns the member of that name of an object.
@@ -272,7 +269,7 @@ func (p part) member(name string) (member part, ok bool) {
 // has reports whether an object has a member of that name.
 func (p part) has(name string) bool { return p.tree.Member(p.index, name) != 0 }
 
-// only reports a member that is not known.
+// only returns an error if the object has an unknown member.
 func (p part) only(known []string) error {
 	var unknown []string
 	for i := p.value().First; i != 0; i = p.tree.Values[i].Next {
@@ -302,7 +299,7 @@ func (p part) required(name string, kind jsontree.Kind, remedy string) (part, er
 	return member, nil
 }
 
-// text returns a copy of the string of that name, "" if there is none.
+// text returns a copy of the string member of that name, or "" if there is none.
 func (p part) text(name string) (string, error) {
 	member, ok := p.member(name)
 	if !ok {
@@ -314,7 +311,7 @@ func (p part) text(name string) (string, error) {
 	return strings.Clone(member.value().Decoded()), nil
 }
 
-// array returns the array of that name.
+// array returns the array member of that name.
 func (p part) array(name string) (part, error) {
 	return p.required(name, jsontree.Array, "write a list in brackets")
 }
@@ -338,7 +335,7 @@ var kindNames = [...]string{
 	jsontree.String: "a string", jsontree.Array: "an array", jsontree.Object: "an object",
 }
 
-// wordList joins words as prose.
+// wordList joins words with commas and "and".
 func wordList(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " and " + words[last]

@@ -12,8 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A Form is what manifests may say of one capability: a list where there is a Word, an object where there is an Object, and otherwise
-// true or false.
+// A Form says how a manifest can need a capability: as a list if Word is set, as an object if Object is set, and otherwise as true or false.
 type Form struct {
 	// Name is the name of the capability.
 	Name string
@@ -23,14 +22,14 @@ type Form struct {
 	Object func(json.RawMessage) error
 }
 
-// ForeignNeed is how the names of capabilities begin that a program brings along which embeds the server. A manifest may need any such
-// name: whether there is one, and what may be said of it, the server knows that the tool runs in.
+// ForeignNeed is the prefix of the capabilities that a program adds to the server that it embeds. A manifest may need any name with this prefix: only
+// the server that the tool runs in knows whether it has that capability, and what form the need can have.
 const ForeignNeed = "x-"
 
-// What needs may hold. All tools of a module have the module's needs, so what is made of them is made a thousand times.
+// The bounds of needs. Every tool of a module has the module's needs, so whatever is made from them may be made a thousand times.
 const (
-	maxNeeds = 100 // entries of each list, and names
-	maxWord  = 300 // bytes of an entry of what is not known here
+	maxNeeds = 100 // entries of a list, and capabilities of other programs
+	maxWord  = 300 // bytes of an entry of a capability that is not known here
 )
 
 // needs reads what a manifest or one of its tools needs.
@@ -74,7 +73,7 @@ func (p part) needs(forms []Form) (wasmtools.Needs, error) {
 	return needs, nil
 }
 
-// need adds what is said of one capability. A list of nothing, and false, are left out.
+// need adds the need of one capability. An empty list and false are left out.
 func (p part) need(form Form, to wasmtools.Needs) error {
 	if !p.has(form.Name) {
 		return nil
@@ -108,7 +107,7 @@ func (p part) need(form Form, to wasmtools.Needs) error {
 	return err
 }
 
-// foreignNeed adds what is said of a capability that is not known here.
+// foreignNeed adds the need of a capability that is not known here.
 func (p part) foreignNeed(name string, to wasmtools.Needs) error {
 	form := Form{Name: name}
 	switch member, _ := p.member(name); member.kind() {
@@ -128,7 +127,7 @@ func (p part) foreignNeed(name string, to wasmtools.Needs) error {
 	return p.need(form, to)
 }
 
-// words returns the strings of the array of that name, nil if there is none.
+// words returns the strings of the array member of that name, or nil if there is none.
 func (p part) words(name string, check func(string) error) ([]string, error) {
 	if !p.has(name) {
 		return nil, nil
@@ -158,7 +157,7 @@ func (p part) words(name string, check func(string) error) ([]string, error) {
 	return words, nil
 }
 
-// Joined returns what two tools need together, or a module and one of its tools. It shares memory with both.
+// Joined returns what two tools need together, or a module and one of its tools. The result shares memory with both.
 func Joined(needs, more wasmtools.Needs) wasmtools.Needs {
 	if len(more) == 0 {
 		return needs

@@ -7,16 +7,16 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// mostCallers is how many callers are counted one by one. The others count together.
+// mostCallers is how many callers have counters of their own. All others share one.
 const mostCallers = 1000
 
-// A caller is a principal by its name, and by what makes that its own.
+// A caller identifies a principal by its name, and by what makes that name unique.
 type caller struct{ name, origin, realm string }
 
-// called is how many calls a caller made, how many of them failed or were refused, and how many of these because there were too many.
+// called counts a caller's calls, those that failed or were refused, and those that were refused because of the rate limit.
 type called struct{ calls, failed, limited atomic.Uint64 }
 
-// callers are those of whom calls are counted.
+// callers has the counters of callers.
 type callers = counters.Map[caller, called]
 
 func addTo(c *callers, p *wasmtools.Principal, failed *wasmtools.Error) {

@@ -16,12 +16,12 @@ import (
 type Collector struct {
 	metrics *Metrics
 	codes   []string // by place
-	sorted  []int    // places, by their codes
+	sorted  []int    // codes with their indexes
 }
 
 var _ prometheus.Collector = (*Collector)(nil)
 
-// Collector returns the collector of what is counted. Options.Prometheus must be set.
+// Collector returns a collector of the metrics. Options.Prometheus must be set.
 func (m *Metrics) Collector() *Collector {
 	c := &Collector{metrics: m, codes: []string{"ok"}}
 	for _, code := range fault.Codes() {
@@ -39,7 +39,7 @@ func Describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("toolsrv_"+name, help, labels, nil)
 }
 
-// What is told of each tool, of what its calls use, and of each caller.
+// The metrics of each tool, of each capability that its calls use, and of each caller.
 var (
 	calls      = Describe("calls_total", "Finished calls of a tool, by outcome.", "tool", "outcome")
 	took       = Describe("call_duration_seconds", "How long calls of a tool took.", "tool", "outcome")
@@ -61,7 +61,7 @@ var (
 	callerLimited = Describe("principal_calls_limited_total", "Calls of a caller that were refused because there were too many.", "principal", "origin", "realm")
 )
 
-// Describe sends no descriptions, as befits a collector whose metrics come and go.
+// Describe sends no descriptions, because this collector's metrics come and go.
 func (c *Collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends the metrics of each tool that has figures of its own, and those of the others.
@@ -70,7 +70,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	m.mu.Lock()
 	all := m.all()
 	m.mu.Unlock()
-	// The registry sorts by labels, in the order of their names, and is faster with what is sorted.
+	// The registry sorts metrics by their labels, and is faster if they are sorted already.
 	slices.SortFunc(all, func(a, b *figures) int { return strings.Compare(a.path, b.path) })
 	for _, at := range c.sorted {
 		for _, f := range all {
@@ -92,7 +92,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// collect sends what is counted of one outcome of a tool's calls.
+// collect sends the metrics of one outcome of a tool's calls.
 func (c *Collector) collect(to Sink, f *figures, at int) {
 	if n := f.refused[at].Load(); n > 0 {
 		to.count(refusals, float64(n), LabelsOf("reason", c.codes[at], "tool", f.path))
@@ -137,27 +137,27 @@ func collectCallers(to Sink, c *callers) {
 // A Sink takes metrics.
 type Sink chan<- prometheus.Metric
 
-// Count sends a number that only grows.
+// Count sends a counter.
 func (s Sink) Count(d *prometheus.Desc, n uint64, labels ...string) {
 	s <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
 }
 
-// count sends a number that only grows.
+// count sends a counter.
 func (s Sink) count(d *prometheus.Desc, n float64, labels Labels) {
 	s <- &sample{desc: d, value: n, labels: labels, counts: true}
 }
 
-// GaugeOf sends how much there is of something.
+// GaugeOf sends a gauge with labels that other metrics share.
 func (s Sink) GaugeOf(d *prometheus.Desc, value float64, labels Labels) {
 	s <- &sample{desc: d, value: value, labels: labels}
 }
 
-// Gauge sends how much there is of something.
+// Gauge sends a gauge.
 func (s Sink) Gauge(d *prometheus.Desc, value float64, labels ...string) {
 	s <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 }
 
-// Whether sends 1 or 0.
+// Whether sends a gauge that is 1 or 0.
 func (s Sink) Whether(d *prometheus.Desc, is bool) {
 	var value float64
 	if is {
@@ -169,12 +169,12 @@ func (s Sink) Whether(d *prometheus.Desc, is bool) {
 // When sends a time, in seconds since 1970.
 func (s Sink) When(d *prometheus.Desc, t time.Time) { s.Gauge(d, float64(t.UnixMilli())/1000) }
 
-// Durations sends how long something took.
+// Durations sends a histogram of durations.
 func (s Sink) Durations(d *prometheus.Desc, of durations.Sum, labels ...string) {
 	s <- prometheus.MustNewConstHistogram(d, of.Count, of.Took.Seconds(), of.Below, labels...)
 }
 
-// A histogram is what one was when it was collected, with labels, which take no memory before.
+// A histogram is a collected histogram with its labels, which take no memory before it is collected.
 type histogram struct{ now dto.Metric }
 
 func (h *histogram) Desc() *prometheus.Desc { return took }
@@ -184,10 +184,11 @@ func (h *histogram) Write(to *dto.Metric) error {
 	return nil
 }
 
-// Labels are those of one metric or of several, sorted by name. Thousands of metrics are made for one answer, so those of one tool share them.
+// Labels are the labels of one or more metrics, sorted by name. Thousands of metrics are made for one answer, so the metrics of one tool share their
+// labels.
 type Labels []*dto.LabelPair
 
-// LabelsOf returns labels of names and values, which are sorted by name.
+// LabelsOf returns labels from names and values, which must be sorted by name.
 func LabelsOf(namesAndValues ...string) Labels {
 	labels := make(Labels, 0, len(namesAndValues)/2)
 	for i := 0; i < len(namesAndValues); i += 2 {

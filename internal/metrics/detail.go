@@ -14,23 +14,23 @@ import (
 // phases are the values of the label phase.
 var phases = [...]string{"validate", "wait", "compile", "prepare", "run", "reset"}
 
-// detail is what is counted of a tool for Prometheus.
+// detail has the counters of a tool for Prometheus.
 type detail struct {
-	outcomes []atomic.Pointer[outcome]  // by their places; if nil, there was none
-	refused  []atomic.Uint64            // by their places
+	outcomes []atomic.Pointer[outcome]  // by the index of their code; nil if there was none
+	refused  []atomic.Uint64            // by the index of their code
 	phases   [len(phases)]atomic.Uint64 // nanoseconds
 	uses     atomic.Pointer[[]*use]     // of capabilities
-	mu       sync.Mutex                 // of whoever adds to these
+	mu       sync.Mutex                 // held while outcomes or uses are added
 }
 
-// An outcome is how calls ended.
+// An outcome has the counters of calls that ended with one code.
 type outcome struct {
 	durations          prometheus.Histogram
 	arguments, results atomic.Uint64 // bytes
 	fuel               atomic.Uint64
 }
 
-// A use is what calls used of a capability.
+// A use has the counters of a capability that calls used.
 type use struct {
 	capability                                          string
 	count, failed, refused, sent, received, nanoseconds atomic.Uint64
@@ -62,7 +62,7 @@ func (d *detail) outcome(at int) *outcome {
 	return o
 }
 
-// use returns what is counted of a capability. There are few, each a word of the program's.
+// use returns the counters of a capability. There are few capabilities, and their names come from the program, never from a guest.
 func (d *detail) use(capability string) *use {
 	is := func(u *use) bool { return u.capability == capability }
 	known := *d.uses.Load()
@@ -81,7 +81,7 @@ func (d *detail) use(capability string) *use {
 	return u
 }
 
-// ended counts a call whose outcome is at this place.
+// ended counts a call that ended with the code at this index.
 func (d *detail) ended(at int, r *invoke.Record) {
 	o := d.outcome(at)
 	o.durations.Observe(r.Took.Seconds())

@@ -9,32 +9,32 @@ import (
 )
 
 const (
-	// Step is how long calls count together, and Steps how many of these are kept: the last hour.
+	// Step is the time for which calls are counted together, and Steps is how many of these times are kept: the last hour.
 	Step  = 10 * time.Second
 	Steps = 360
-	// inMinute is how many steps are a minute.
+	// inMinute is how many steps a minute has.
 	inMinute = 6
 
 	// Durations are counted in buckets, four to each doubling, from 1 µs to some minutes.
 	buckets = 112
-	first   = 11 // bits of the shortest duration in nanoseconds that is told apart from shorter ones
+	first   = 11 // durations in nanoseconds with fewer bits share the first bucket
 )
 
-// An hour is the last hour of a tool's calls. Calls are added concurrently; the rest is for one goroutine at a time.
+// An hour has the figures of a tool's calls in the last hour. Calls can be added concurrently; all else is for one goroutine at a time.
 type hour struct {
-	// These are of the step that is not over yet.
+	// These belong to the current step.
 	durations       [buckets]atomic.Uint32
 	failed, refused atomic.Uint32
 	fuel            atomic.Uint64
 
-	// These are rings, by the number of the step. Medians and slowest hundredths are buckets.
+	// These are rings with an element for each step. median and slow are numbers of buckets.
 	calls, failures [Steps]uint32
 	median, slow    [Steps]uint8
 	minute          [inMinute][buckets]uint32
-	burned          *[Steps]rough // nil: no call has burned any, as those of tools that are parts of the program
+	burned          *[Steps]rough // instructions; nil if no call has run any, as with tools that are parts of the program
 }
 
-// add counts a call that began, and failed or not.
+// add counts a call that began. failed says whether it failed.
 func (h *hour) add(took time.Duration, failed bool, fuel int64) {
 	h.durations[bucketOf(took)].Add(1)
 	if failed {
@@ -48,7 +48,7 @@ func (h *hour) add(took time.Duration, failed bool, fuel int64) {
 // refuse counts a call that did not begin.
 func (h *hour) refuse() { h.refused.Add(1) }
 
-// turn ends a step, which has this number.
+// turn ends the current step, which has this number.
 func (h *hour) turn(number int) {
 	at, durations := number%Steps, &h.minute[number%inMinute]
 	var all uint32
@@ -68,7 +68,7 @@ func (h *hour) turn(number int) {
 	}
 }
 
-// A rough number is one in a quarter of its memory, and right to a hundredth: half a float32.
+// A rough number is the upper half of a float32: it takes a quarter of an int64's memory, and is accurate to a hundredth.
 type rough uint16
 
 func roughly(n uint64) rough {
@@ -95,7 +95,7 @@ func middle(bucket int) time.Duration {
 	return time.Duration(2*(4+bucket%4)+1) << (bucket/4 + first - 4)
 }
 
-// percentile returns the bucket below or in which that many hundredths of durations are, or 0 if there are none.
+// percentile returns the bucket in which that percentile of the durations is, or 0 if there are none.
 func percentile(durations *[buckets]uint32, hundredths uint64) int {
 	var all, below uint64
 	for _, n := range durations {
@@ -109,17 +109,17 @@ func percentile(durations *[buckets]uint32, hundredths uint64) int {
 	return 0
 }
 
-// A Point is what calls there were in a step.
+// A Point has the figures of one step.
 type Point struct {
-	// Calls is how many ended, and Failed how many of these failed or were refused.
+	// Calls is how many calls ended, and Failed how many of them failed or were refused.
 	Calls, Failed uint32
-	// Fuel is how many instructions they have run, right to a hundredth, those of calls inside them included.
+	// Fuel is how many instructions they ran, including those of calls inside them, accurate to a hundredth.
 	Fuel uint64
-	// Half of the calls that were not refused took at most Median, and all but a hundredth at most Slow. Both are right to an eighth.
+	// Of the calls that were not refused, half took at most Median, and 99 % at most Slow. Both are accurate to an eighth.
 	Median, Slow time.Duration
 }
 
-// points returns the steps, the oldest first, of which the last one has this number.
+// points returns the steps up to the one with this number, the oldest first.
 func (h *hour) points(number, most int) []Point {
 	all := make([]Point, min(most, Steps))
 	for i := range all {
@@ -135,7 +135,7 @@ func (h *hour) points(number, most int) []Point {
 	return all
 }
 
-// lastMinute returns the calls of the last six steps as one.
+// lastMinute returns the figures of the last six steps together.
 func (h *hour) lastMinute(number int) Point {
 	var p Point
 	for _, step := range h.points(number, inMinute) {
@@ -155,22 +155,22 @@ func (h *hour) lastMinute(number int) Point {
 	return p
 }
 
-// A Tool is what calls of a tool there were.
+// A Tool has the figures of a tool's calls.
 type Tool struct {
-	// Path is the tool's, or Others.
+	// Path is the path of the tool, or Others.
 	Path string
 	// Minute is the last minute.
 	Minute Point
-	// Calls is how many ended in the last hour, and Failed how many of these failed or were refused.
+	// Calls is how many calls ended in the last hour, and Failed how many of them failed or were refused.
 	Calls, Failed uint64
-	// Fuel is how many instructions they have run, as in a Point.
+	// Fuel is how many instructions they ran, as in a Point.
 	Fuel uint64
 	// Steps are the last steps, the oldest first.
 	Steps []Point
 }
 
-// Tools returns the tools that have figures of their own, and the others together where they had calls. They are in no order. steps is how many
-// steps of the last hour are wanted, at most Steps. until is when the last one ended.
+// Tools returns the figures of the tools that have their own, and those of all others together if they had calls. They are in no order. steps is how
+// many steps of the last hour to return, at most Steps. until is when the last step ended.
 func (m *Metrics) Tools(steps int) (all []Tool, until time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -191,7 +191,7 @@ func (m *Metrics) Tools(steps int) (all []Tool, until time.Time) {
 	return all, m.turned
 }
 
-// all returns all figures, those of the others first. m.mu is held.
+// all returns all figures. Those that tools share come first. m.mu is held.
 func (m *Metrics) all() []*figures {
 	all := []*figures{m.others}
 	for _, c := range m.byPath {

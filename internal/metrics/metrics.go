@@ -1,4 +1,4 @@
-// Package metrics counts calls by tool: in their last hour, for whoever looks at a server without another program, and for Prometheus.
+// Package metrics counts calls by tool: in the last hour, for those who look at the server without another program, and for Prometheus.
 package metrics
 
 import (
@@ -15,21 +15,21 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
-// Others is the name under which the calls of tools count that have no figures of their own. No tool has it: paths begin with a slash.
+// Others stands in place of a path for all tools that have no figures of their own. It can't be a tool's path, since paths begin with a slash.
 const Others = "other"
 
-// DefaultTools is Options.Tools where it is zero.
+// DefaultTools is the default of Options.Tools.
 const DefaultTools = 1000
 
 // Options are the settings of Metrics.
 type Options struct {
-	// Table has the tools that are served.
+	// Table is the route table with the tools that are served.
 	Table *wasmtools.RouteTable
-	// Tools is how many tools have their own figures: those called most. Calls of the rest count together. Zero means DefaultTools.
+	// Tools is how many tools have figures of their own: the ones that are called most. All others share their figures. Zero means DefaultTools.
 	Tools int
-	// Prometheus is whether what a [Collector] collects is counted, beside the last hour.
+	// Prometheus says whether to count what a [Collector] collects, too, and not only the last hour.
 	Prometheus bool
-	// Principals is whether it counts calls by caller, too.
+	// Principals says whether to count calls by caller, too.
 	Principals bool
 }
 
@@ -37,29 +37,29 @@ type Options struct {
 type Metrics struct {
 	table    *wasmtools.RouteTable
 	detailed bool
-	byCaller *callers               // nil: calls are not counted by caller
-	outcomes map[wasmtools.Code]int // the places of codes in detail
+	byCaller *callers               // nil if calls are not counted by caller
+	outcomes map[wasmtools.Code]int // the indexes of codes in detail
 	tools    sync.Map               // *wasmtools.Tool → *counted
-	others   *figures               // of tools without figures of their own
+	others   *figures               // shared by the tools without figures of their own
 	stop     context.CancelFunc
 	stopped  sync.WaitGroup
 
 	mu     sync.Mutex // guards what follows
 	byPath map[string]*counted
-	free   int       // how many tools may have figures, beside those that do
-	turns  int       // how many steps there were
-	turned time.Time // when the last one ended
+	free   int       // how many more tools may have figures of their own
+	turns  int       // how many steps have ended
+	turned time.Time // when the last step ended
 }
 
-// counted is a tool whose calls are counted. Its versions count together.
+// counted is a tool whose calls are counted. All its versions are counted together.
 type counted struct {
 	path string
-	own  atomic.Pointer[figures] // nil: it counts among the others
-	// busy is how many calls there were since tools were last compared.
+	own  atomic.Pointer[figures] // nil if it is counted among the others
+	// busy is how many calls there were since compare last ran.
 	busy atomic.Uint64
 }
 
-// figures are those of one tool, or of all others.
+// figures are the figures of one tool, or of all others together.
 type figures struct {
 	path string // of others: Others
 	hour hour
@@ -68,7 +68,7 @@ type figures struct {
 
 var _ invoke.Observer = (*Metrics)(nil)
 
-// New begins to count. The caller closes the Metrics.
+// New returns Metrics, which the caller must close.
 func New(o Options) *Metrics {
 	ctx, stop := context.WithCancel(context.Background())
 	m := &Metrics{table: o.Table, detailed: o.Prometheus, outcomes: map[wasmtools.Code]int{}, stop: stop, byPath: map[string]*counted{}, free: cmp.Or(o.Tools, DefaultTools), turned: time.Now()}
@@ -83,7 +83,7 @@ func New(o Options) *Metrics {
 	return m
 }
 
-// Close ends the counting by time. A second Close does nothing.
+// Close stops the goroutine that ends the steps. A second Close does nothing.
 func (m *Metrics) Close() {
 	m.stop()
 	m.stopped.Wait()
@@ -118,8 +118,8 @@ func (m *Metrics) turn() {
 	m.compare()
 }
 
-// forget frees what is kept of tools that are not served any more. Their figures stay for an hour after their last call, since those of the
-// service's own tools are in no table. m.mu is held.
+// forget frees the memory of tools that are no longer served. It keeps figures for an hour after the last call, since the service's own tools are in
+// no table. m.mu is held.
 func (m *Metrics) forget() {
 	g := m.table.Current()
 	m.tools.Range(func(key, _ any) bool {
@@ -141,8 +141,8 @@ func (m *Metrics) forget() {
 	}
 }
 
-// compare gives figures of their own to the tools that are called most. One that has some gives them up only to one that is called twice as often,
-// so that they don't come and go. m.mu is held.
+// compare gives figures of their own to the tools that are called most. A tool loses its figures only to a tool that is called at least twice as
+// often, so that figures don't come and go. m.mu is held.
 func (m *Metrics) compare() {
 	type ranked struct {
 		*counted
@@ -184,7 +184,7 @@ func (m *Metrics) figuresOf(path string) *figures {
 	return f
 }
 
-// of returns the tool of a call.
+// of returns the entry of a tool.
 func (m *Metrics) of(t *wasmtools.Tool) *counted {
 	if c, ok := m.tools.Load(t); ok {
 		return c.(*counted)
@@ -205,7 +205,7 @@ func (m *Metrics) of(t *wasmtools.Tool) *counted {
 	return c
 }
 
-// figures returns where a call of the tool counts.
+// figures returns the figures in which a call of the tool is counted.
 func (m *Metrics) figures(t *wasmtools.Tool) *figures {
 	if t == nil {
 		return m.others
@@ -215,7 +215,7 @@ func (m *Metrics) figures(t *wasmtools.Tool) *figures {
 	return cmp.Or(c.own.Load(), m.others)
 }
 
-// outcome returns the place of a code in detail.
+// outcome returns the index of a code in detail.
 func (m *Metrics) outcome(r *invoke.Record) int {
 	if r.Error == nil {
 		return 0
@@ -223,7 +223,7 @@ func (m *Metrics) outcome(r *invoke.Record) int {
 	return m.outcomes[r.Error.Code]
 }
 
-// Began does nothing: what has not ended is counted elsewhere.
+// Began does nothing: calls that have not ended are counted elsewhere.
 func (m *Metrics) Began(ctx context.Context, _ *invoke.Record) context.Context { return ctx }
 
 // Ended counts a call.

@@ -1,6 +1,7 @@
-// Package modelapi says which of the large model APIs take a tool for function calling, and why the others do not.
+// Package modelapi says which of the large model APIs accept a tool for function calling, and why the others refuse it.
 //
-// What an API takes stands in its documentation or, where that is silent, in its error messages. docs/mcp.md lists the rules. They were read in:
+// What an API accepts is known from its documentation or, where that says nothing, from its error messages. docs/mcp.md lists the rules. They were
+// read in:
 //   - OpenAI: its client library 3.54.0 (November 2026), its guide https://developers.openai.com/api/docs/guides/structured-outputs (February 2026),
 //     and reports of error messages: langchain-ai/langchainjs#9804 (January 2026), ogx-ai/ogx#3004 (September 2025), gptme/gptme#1697 (March 2026),
 //     0x4m4/hexstrike-ai#65 (September 2025).
@@ -24,7 +25,7 @@ import (
 // An API is one way to offer tools to a model.
 type API string
 
-// The APIs. The strict ones hold the model to the schema while it writes the arguments, and take far fewer schemas.
+// The APIs. Those in strict mode hold the model to the schema while it writes the arguments, and accept far fewer schemas.
 const (
 	OpenAI          API = "openai"
 	OpenAIStrict    API = "openai-strict"
@@ -47,7 +48,7 @@ var (
 // Strict reports whether the API holds the model to the schema.
 func (a API) Strict() bool { return slices.Contains(strict, a) }
 
-// A Tool is what an agent passes on to a model.
+// A Tool is what an agent tells a model about a tool.
 type Tool struct {
 	// Name is the tool's name as clients see it: its operation id.
 	Name        string
@@ -58,11 +59,11 @@ type Tool struct {
 
 // A Reason is why some APIs refuse a tool.
 type Reason struct {
-	// APIs are those that refuse it. It is empty where no API does, but a client in front of them.
+	// APIs are those that refuse it. It is empty if only a client in front of the APIs refuses it.
 	APIs []API `json:"apis"`
-	// Rule is a stable word.
+	// Rule is the stable name of the rule.
 	Rule string `json:"rule"`
-	// Place is the path from the tool's declaration to what is refused, such as "parameters/properties/a".
+	// Place is the path to what is refused within the tool's declaration, such as "parameters/properties/a".
 	Place string `json:"place"`
 	// Message says what is wrong and what to do.
 	Message string `json:"message"`
@@ -80,23 +81,23 @@ func Takers(reasons []Reason) []API {
 	})
 }
 
-// The rules. Those that a lint of the schema has, too, bear its names.
+// The rules. A rule that the lint of schemas has, too, has the same name there.
 const (
 	ruleToolName    = "tool-name"   // the tool's name
 	ruleDescription = "description" // the tool's description
-	ruleRoot        = "root-object" // the top of the schema
+	ruleRoot        = "root-object" // at the top level of the schema
 	ruleName        = "name"        // an argument's name
-	ruleItems       = "array-items" // arrays that don't say of what
+	ruleItems       = "array-items" // arrays without a schema for their elements
 	ruleSibling     = "ref-sibling" // $ref beside other members
-	ruleStrict      = "strict"      // what only the strict APIs refuse
+	ruleStrict      = "strict"      // only refused by the strict APIs
 )
 
 const (
-	// maxReasons is how many reasons a tool can have. An author corrects the first ones first.
+	// maxReasons is how many reasons are returned for a tool.
 	maxReasons = 50
 	// maxDescription is the longest description in characters.
 	maxDescription = 1024
-	// maxPrefixed is the longest name that still fits with "mcp__toolsrv__" before it into 64 characters.
+	// maxPrefixed is the longest name that fits into 64 characters with "mcp__toolsrv__" before it.
 	maxPrefixed = maxName - len("mcp__toolsrv__")
 	maxName     = 64
 )
@@ -108,7 +109,7 @@ var (
 	beginsAsLetter = regexp.MustCompile(`^[A-Za-z_]`)
 )
 
-// Check returns why which APIs refuse the tool, 50 reasons at most.
+// Check returns the reasons why APIs refuse the tool, at most 50.
 func Check(t Tool) []Reason {
 	j := judge{}
 	j.at("name", func() { j.name(t.Name) })
@@ -119,7 +120,7 @@ func Check(t Tool) []Reason {
 	})
 	var schema any
 	if err := json.Unmarshal(t.Parameters, &schema); err != nil {
-		schema = nil // and so not an object
+		schema = nil // reported as not an object
 	}
 	j.at("parameters", func() { j.parameters(schema) })
 	return j.reasons
@@ -138,15 +139,15 @@ func (j *judge) name(name string) {
 	}
 }
 
-// A judge goes through one tool.
+// A judge checks one tool.
 type judge struct {
-	path    []string // to where it is
+	path    []string // the path to the current place
 	reasons []Reason
 	size    size
 	refs    references
 }
 
-// at calls f one step below.
+// at calls f with the path extended by one step.
 func (j *judge) at(token string, f func()) {
 	j.path = append(j.path, token)
 	f()

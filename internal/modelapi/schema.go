@@ -9,15 +9,15 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// The members of a schema that hold schemas: one, a list of them, or an object with one under each name. The values of
-// all others, such as enum, are data.
+// The members of a schema that contain one schema, a list of schemas, or an object of schemas. The values of all other members, such as enum, are
+// data.
 var (
 	holdOne   = []string{"additionalProperties", "contains", "contentSchema", "else", "if", "items", "not", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"}
 	holdList  = []string{"allOf", "anyOf", "items", "oneOf", "prefixItems"}
 	holdNamed = []string{"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"}
 )
 
-// parameters judges the schema of the arguments.
+// parameters checks the schema of the arguments.
 func (j *judge) parameters(value any) {
 	top, ok := value.(map[string]any)
 	if !ok || top["type"] != "object" {
@@ -44,7 +44,7 @@ func (j *judge) parameters(value any) {
 	j.finish()
 }
 
-// argument judges the name of an argument.
+// argument checks the name of an argument.
 func (j *judge) argument(name string) {
 	switch {
 	case len(name) > maxName || !argumentName.MatchString(name):
@@ -54,7 +54,7 @@ func (j *judge) argument(name string) {
 	}
 }
 
-// schema judges a schema within definition, the one of $defs that it stands in, below depth objects.
+// schema checks a schema. definition is the member of $defs that contains it, and depth is how many objects it is below.
 func (j *judge) schema(value any, definition string, depth int) {
 	s, ok := value.(map[string]any)
 	if !ok {
@@ -93,7 +93,7 @@ func (j *judge) schema(value any, definition string, depth int) {
 	}
 }
 
-// array judges whether an array says what it holds.
+// array checks that an array has a schema for its elements.
 func (j *judge) array(s map[string]any) {
 	if !slices.Contains(types(s), "array") {
 		return
@@ -120,14 +120,14 @@ func types(s map[string]any) []string {
 	return nil
 }
 
-// reference judges a reference, and notes where it leads.
+// reference checks a reference, and records where it leads.
 func (j *judge) reference(s map[string]any, definition string) {
 	to, ok := s["$ref"].(string)
 	if !ok {
 		return
 	}
 	if parts := strings.SplitN(to, "/", 4); len(parts) > 3 {
-		to = strings.Join(parts[:3], "/") // a part of a definition counts as all of it
+		to = strings.Join(parts[:3], "/") // a reference to a part of a definition counts as one to all of it
 	}
 	j.refs.add(definition, to)
 	for _, keyword := range slices.Sorted(maps.Keys(s)) {
@@ -143,7 +143,7 @@ func (j *judge) reference(s map[string]any, definition string) {
 	}
 }
 
-// references are the references from each definition to others; "#" is the root.
+// references has, for each definition, the definitions that it refers to; "#" is the root.
 type references map[string][]string
 
 func (r *references) add(from, to string) {
@@ -157,7 +157,7 @@ func (r *references) add(from, to string) {
 
 // cycle reports whether some definition leads back to itself.
 func (r references) cycle() bool {
-	state := map[string]int{} // 1: on the way, 2: leads nowhere
+	state := map[string]int{} // 1: being visited, 2: known to lead to no cycle
 	var visit func(string) bool
 	visit = func(name string) bool {
 		if state[name] != 0 {

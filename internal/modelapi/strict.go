@@ -28,25 +28,25 @@ var (
 const (
 	openAIProperties = 5000
 	openAIDepth      = 10
-	openAIValues     = 1000    // of all enums together
-	openAIText       = 120_000 // characters of the names and values together
-	openAILongEnum   = 250     // values, above which an enum has
-	openAIEnumText   = 15_000  // this many characters at most
+	openAIValues     = 1000    // values of all enums together
+	openAIText       = 120_000 // characters of all names and values together
+	openAILongEnum   = 250     // an enum with more values than this may only have
+	openAIEnumText   = 15_000  // this many characters together
 
 	anthropicOptional = 24 // arguments that are not required
 	anthropicUnions   = 16 // arguments of several types
 )
 
-// size is what strict mode bounds.
+// size counts what strict mode limits.
 type size struct {
 	properties, depth, values, text int
 	optional, unions                int
 }
 
-// beyondGrammar matches what Anthropic's patterns can't have: word boundaries, groups that look around, and references back.
+// beyondGrammar matches what Anthropic does not accept in a pattern: word boundaries, look-around and back-references.
 var beyondGrammar = regexp.MustCompile(`\\[bB1-9]|\(\?[=!<]`)
 
-// strict judges a schema by what only the strict APIs ask for.
+// strict checks a schema by the rules that only the strict APIs have.
 func (j *judge) strict(s map[string]any, depth int) {
 	j.keywords(s)
 	j.count(s, depth)
@@ -64,13 +64,13 @@ func (j *judge) strict(s map[string]any, depth int) {
 	}
 }
 
-// optional returns the members that an object can lack.
+// optional returns the members of an object that are not required.
 func optional(s, properties map[string]any) []string {
 	required, _ := s["required"].([]any)
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(properties)), func(name string) bool { return slices.Contains(required, any(name)) })
 }
 
-// keywords judges which keywords a schema has, and some of their values.
+// keywords checks the keywords of a schema, and some of their values.
 func (j *judge) keywords(s map[string]any) {
 	for _, api := range strict {
 		unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(s)), func(name string) bool {
@@ -106,7 +106,7 @@ func isComposite(value any) bool {
 	return false
 }
 
-// count adds a schema to the size of all.
+// count adds a schema to the size of the tool.
 func (j *judge) count(s map[string]any, depth int) {
 	properties, _ := s["properties"].(map[string]any)
 	if properties != nil {
@@ -140,7 +140,7 @@ func (j *judge) count(s map[string]any, depth int) {
 	}
 }
 
-// finish judges what shows when all of the schema is known.
+// finish checks what is only known after the whole schema has been read.
 func (j *judge) finish() {
 	if j.refs.cycle() {
 		j.add([]API{AnthropicStrict}, ruleStrict, "a schema can't refer to itself: write out as many levels as you need")

@@ -1,4 +1,4 @@
-// Package naming says what tools, namespaces and other things may be called, and which paths are the service's own.
+// Package naming defines the valid names of tools, namespaces and other things, and the paths that are the service's own.
 package naming
 
 import (
@@ -13,13 +13,13 @@ import (
 // Max is the largest length, in bytes, of a name and of an operation id.
 const Max = 64
 
-// name matches names of any length: one with a bound has as many parts, which are compiled at each start of the program.
+// name matches names of any length: with a bound, the expression would be much larger, and it is compiled at each start of the program.
 var name = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// isName reports whether s is the name of a tool, or a part of one of a namespace.
+// isName reports whether s is a valid name of a tool, or a valid part of a namespace.
 func isName(s string) bool { return len(s) <= Max && name.MatchString(s) }
 
-// reserved paths are the service's own. Those of reservedTrees are so with all that is below them.
+// reserved are paths of the service's own. Of a path in reservedTrees, all paths below it are the service's own, too.
 var (
 	reserved      = []string{"/tools", "/openapi.json", "/docs", "/redoc", "/healthz", "/readyz", "/metrics", "/events"}
 	reservedTrees = []string{"/admin", "/console", "/mcp", "/toolsrv"}
@@ -51,7 +51,7 @@ func badName(s string) error {
 }
 
 // Reserved reports whether no tool can have a path, because it is the service's own or has a part that is not a valid name. below
-// reports whether that holds for all paths below it, too. Doors are mounted at such paths, so that they hide no tool.
+// reports whether that holds for all paths below it, too. Doors are mounted at reserved paths, so that they hide no tool.
 func Reserved(path string) (at, below bool) {
 	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		if !isName(part) {

@@ -1,5 +1,5 @@
-// Package nothttp says that what was asked does not speak HTTP, without what it has sent: package net/http shows its first line, which may be of a
-// service of this machine that is nobody else's business.
+// Package nothttp makes errors about servers that don't speak HTTP safe to show. Those of package net/http show the first line of the answer, which
+// may come from a private service of this machine.
 package nothttp
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ErrAnswer means that an answer is not one of HTTP.
+// ErrAnswer means that an answer is not HTTP.
 var ErrAnswer = errors.New("what answers does not speak HTTP: check the address and its port")
 
 // Error returns ErrAnswer in place of an error of package net/http about such an answer, and any other error as it is.
@@ -17,7 +17,7 @@ func Error(err error) error {
 		return nil
 	}
 	_, isHeader := errors.AsType[textproto.ProtocolError](err)
-	says := err.Error() // its type has no name that others can use
+	says := err.Error() // its type is not exported
 	for _, what := range []string{"malformed HTTP ", "malformed MIME header", "bad Content-Length ", "unsupported transfer encoding", "too many transfer encodings"} {
 		isHeader = isHeader || strings.Contains(says, what)
 	}

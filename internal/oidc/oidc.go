@@ -1,5 +1,5 @@
-// Package oidc finds out who makes a request by a token that an issuer of OpenID Connect has signed. Its keys are read beside the requests, and go on
-// while it is away.
+// Package oidc identifies callers by tokens that an OpenID Connect issuer has signed. The issuer's keys are read in the background, and stay in use
+// while it can't be reached.
 package oidc
 
 import (
@@ -27,25 +27,25 @@ import (
 )
 
 const (
-	// maxAnswer is how many bytes an answer of the issuer may have.
+	// maxAnswer is the largest answer of the issuer in bytes.
 	maxAnswer = 256 << 10
-	// askTime is how long the issuer may take for one.
+	// askTime is how long the issuer may take for an answer.
 	askTime = 5 * time.Second
-	// maxKeys is how many keys it may have, and maxURL how long an address of it may be.
+	// maxKeys is how many keys the issuer may have, and maxURL the longest address in bytes.
 	maxKeys = 100
 	maxURL  = 2000
-	// refresh is how often the keys are read, so that those which are taken back are not believed any more.
+	// refresh is how often the keys are read again, so that a revoked key is no longer trusted.
 	refresh = 10 * time.Minute
-	// leastPause is the least time between two questions, however many tokens come that no key has signed; mostPause is the longest one while
-	// the issuer is away.
+	// leastPause is the shortest pause between two requests to the issuer, however many tokens with unknown keys come. mostPause is the longest pause
+	// while the issuer can't be reached.
 	leastPause = 5 * time.Second
 	mostPause  = time.Minute
-	// patience is how long a request waits for new keys, and maxWaiting how many do.
+	// patience is how long a caller's request waits for new keys, and maxWaiting how many requests may wait.
 	patience   = 3 * time.Second
 	maxWaiting = 100
 )
 
-// An Issuer has the keys of an issuer. It is safe for concurrent use.
+// An Issuer keeps the keys of an issuer. It is safe for concurrent use.
 type Issuer struct {
 	url    string
 	logger *slog.Logger
@@ -53,23 +53,23 @@ type Issuer struct {
 	pause  time.Duration // leastPause
 
 	keys    atomic.Pointer[keySet]
-	wake    chan struct{} // holds a value when somebody waits for new keys
-	waiting chan struct{} // has a value for each who does
+	wake    chan struct{} // holds a value if a request waits for new keys
+	waiting chan struct{} // has a value for each request that waits
 
 	mu    sync.Mutex
-	asked time.Time     // when the last question began
-	ended chan struct{} // closed when the next one has been answered
+	asked time.Time     // when the last request to the issuer began
+	ended chan struct{} // closed when the next request to the issuer has been answered
 }
 
-// A keySet is what an issuer has said of its keys. It never changes.
+// A keySet has the keys that an issuer has published. It never changes.
 type keySet struct {
 	keys   []jose.JSONWebKey
 	shown  string // the keys as JSON, to tell whether they have changed
 	number uint64
 }
 
-// CheckURL returns what is wrong with the address of an issuer, or nil. Without https, anybody in between could be the issuer, so that is for loopback
-// addresses, as in tests, only.
+// CheckURL returns what is wrong with the address of an issuer, or nil. Without https, anybody in between could pose as the issuer, so http is only
+// accepted for loopback addresses, as in tests.
 func CheckURL(address string) error {
 	u, err := url.Parse(address)
 	switch {
@@ -86,7 +86,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// NewIssuer returns an issuer, whose keys Run reads.
+// NewIssuer returns an issuer. Run reads its keys.
 func NewIssuer(address string, logger *slog.Logger) *Issuer {
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10, TLSHandshakeTimeout: askTime,
@@ -103,7 +103,7 @@ func NewIssuer(address string, logger *slog.Logger) *Issuer {
 // URL returns the issuer's address.
 func (i *Issuer) URL() string { return i.url }
 
-// Run reads the keys, and reads them again from time to time, until ctx ends.
+// Run reads the keys at once, and again from time to time, until ctx ends.
 func (i *Issuer) Run(ctx context.Context) {
 	pause, away := i.pause, false
 	for {
@@ -137,7 +137,7 @@ func (i *Issuer) Run(ctx context.Context) {
 	}
 }
 
-// sleep waits until somebody wants new keys, but for i.pause at least, or until a time has passed.
+// sleep waits until a request needs new keys, but at least for i.pause, or until a time has passed.
 func (i *Issuer) sleep(ctx context.Context, most time.Duration) bool {
 	least, end := time.NewTimer(i.pause), time.NewTimer(most)
 	defer least.Stop()
@@ -163,7 +163,7 @@ func (i *Issuer) known() int {
 	return 0
 }
 
-// more waits for keys that are read from now on, if that may be soon. It reports whether there are any.
+// more waits for newer keys if they may come soon. It reports whether there are any.
 func (i *Issuer) more(ctx context.Context) bool {
 	select {
 	case i.waiting <- struct{}{}:
@@ -221,7 +221,7 @@ func (i *Issuer) read(ctx context.Context) error {
 	for _, raw := range set.Keys {
 		var key jose.JSONWebKey
 		if json.Unmarshal(raw, &key) != nil || !isUsable(&key) {
-			continue // there may be others, for what we don't do
+			continue // the issuer may have keys of other kinds, for other uses
 		}
 		next.keys = append(next.keys, key)
 		shown.Write(raw)
@@ -244,12 +244,12 @@ func (i *Issuer) read(ctx context.Context) error {
 	return nil
 }
 
-// Discovery returns where an issuer describes itself.
+// Discovery returns the address of an issuer's configuration.
 func Discovery(issuer string) string {
 	return strings.TrimSuffix(issuer, "/") + "/.well-known/openid-configuration"
 }
 
-// ask reads an answer in JSON.
+// ask requests an address and decodes the answer, which must be JSON.
 func (i *Issuer) ask(ctx context.Context, address string, to any) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -279,7 +279,7 @@ func (i *Issuer) ask(ctx context.Context, address string, to any) error {
 	return nil
 }
 
-// isUsable reports whether a key is one that verifies what we take.
+// isUsable reports whether a key can verify tokens of the algorithms that we accept.
 func isUsable(k *jose.JSONWebKey) bool {
 	if k.Use == "enc" || k.Algorithm != "" && !isAlgorithm(k.Algorithm) || !k.Valid() {
 		return false
@@ -292,10 +292,10 @@ func isUsable(k *jose.JSONWebKey) bool {
 	case *rsa.PublicKey:
 		return key.N.BitLen() >= 2048 && key.N.BitLen() <= 8192
 	}
-	return false // a private or a secret key, too
+	return false // also for a private or secret key
 }
 
-// algorithms are those that are taken: none with a secret in common, and none of doubtful strength.
+// algorithms are the accepted ones: none with a shared secret, and none of doubtful strength.
 func algorithms() []jose.SignatureAlgorithm {
 	return []jose.SignatureAlgorithm{jose.EdDSA, jose.ES256, jose.RS256}
 }

@@ -22,43 +22,43 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 )
 
-// Origin is the origin of principals who are known by a token of an issuer.
+// Origin is the origin of principals who are identified by a token of an issuer.
 const Origin = "oidc"
 
 const (
-	// maxToken is how many bytes a token may have.
+	// maxToken is the longest token in bytes.
 	maxToken = 16 << 10
-	// skew is how much the clocks of the issuer and of this machine may differ.
+	// skew is how much the clocks of the issuer and this machine may differ.
 	skew = time.Minute
-	// maxVerified is how many tokens are remembered that have been verified.
+	// maxVerified is how many verified tokens are remembered.
 	maxVerified = 10_000
-	// maxTried is how many keys are tried for a token that does not name one.
+	// maxTried is how many keys are tried for a token that names no key.
 	maxTried = 8
 )
 
-// Options say which tokens of an issuer are taken, and what they are good for.
+// Options say which tokens of an issuer are accepted, and which scopes they give.
 type Options struct {
-	// Audience are the values of aud, one of which a token must have.
+	// Audience has the accepted values of aud: a token must have one of them.
 	Audience []string
 	// Name is the claim that is the principal's name. If empty, sub.
 	Name  string
 	Rules []claim.Rule
-	// Now tells the time; if nil, time.Now.
+	// Now returns the time. If nil, time.Now is used.
 	Now func() time.Time
 }
 
-// A Verifier knows callers by tokens of an issuer. It is safe for concurrent use.
+// A Verifier identifies callers by tokens of an issuer. It is safe for concurrent use.
 type Verifier struct {
 	issuer *Issuer
 	o      Options
 	rules  *claim.Rules
 
 	mu       sync.RWMutex
-	number   uint64 // of the keys by which those were verified
+	number   uint64 // the number of the keys that verified those tokens
 	verified map[[sha256.Size]byte]verified
 }
 
-// A verified token is one that has been verified.
+// A verified is what is remembered of a verified token.
 type verified struct {
 	principal *wasmtools.Principal
 	until     time.Time
@@ -81,13 +81,13 @@ func New(issuer *Issuer, o Options) (*Verifier, error) {
 	return &Verifier{issuer: issuer, o: o, rules: rules, verified: map[[sha256.Size]byte]verified{}}, nil
 }
 
-// Scopes returns the scopes of OAuth for which there are rules: those that a client should ask for.
+// Scopes returns the OAuth scopes that the rules mention: those that a client should ask for.
 func (v *Verifier) Scopes() []string { return v.rules.Values("scope") }
 
 // Issuer returns the issuer.
 func (v *Verifier) Issuer() *Issuer { return v.issuer }
 
-// Verify returns the principal of the request's token, or nil if there is none that could be the issuer's.
+// Verify returns the principal of the request's token, or nil if the request has no token that could be the issuer's.
 func (v *Verifier) Verify(r *http.Request) (*wasmtools.Principal, error) {
 	token := tokenOf(credential.Bearer(r.Header["Authorization"]))
 	if token == "" {
@@ -123,12 +123,12 @@ func tokenOf(token string) string {
 	return token
 }
 
-// isForeign reports whether a character is none that a JWT has.
+// isForeign reports whether a character can't be part of a JWT.
 func isForeign(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
 }
 
-// digestOf returns the digest of a token. A token of usual length is copied to the stack, so that requests don't allocate.
+// digestOf returns the digest of a token. A token of the usual length is copied to the stack, so that requests don't allocate.
 func digestOf(token string) [sha256.Size]byte {
 	var buf [4 << 10]byte
 	if len(token) > len(buf) {
@@ -150,7 +150,7 @@ func (v *Verifier) remember(digest [sha256.Size]byte, token verified, number uin
 	}
 	if len(v.verified) >= maxVerified {
 		for d, one := range v.verified {
-			// In no order; those that are in use are verified again.
+			// Any token is dropped: if it is still in use, it will be verified again.
 			if !now.Before(one.until) || len(v.verified) > maxVerified*7/8 {
 				delete(v.verified, d)
 			}
@@ -159,7 +159,7 @@ func (v *Verifier) remember(digest [sha256.Size]byte, token verified, number uin
 	v.verified[digest] = token
 }
 
-// verify returns whose token it is, until when it is good, and the number of the keys that say so.
+// verify returns the principal of a token, until when the token is valid, and the number of the keys that verified it.
 func (v *Verifier) verify(ctx context.Context, token string, now time.Time) (p *wasmtools.Principal, until time.Time, number uint64, err error) {
 	refused := func(err error) (*wasmtools.Principal, time.Time, uint64, error) {
 		return nil, time.Time{}, 0, &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Err: fmt.Errorf("OpenID Connect token: %w", err)}
@@ -198,7 +198,7 @@ func (v *Verifier) verify(ctx context.Context, token string, now time.Time) (p *
 	return p, until, set.number, nil
 }
 
-// verify returns the payload of what one of the keys has signed, and the keys; none where they are not known yet.
+// verify returns the payload of a token that one of the keys has signed, and the set of keys, which is nil while no keys are known.
 func (i *Issuer) verify(ctx context.Context, signed *jose.JSONWebSignature) (set *keySet, payload []byte, err error) {
 	set = i.keys.Load()
 	for again := true; ; again = false {
@@ -241,7 +241,7 @@ func (s *keySet) verify(signed *jose.JSONWebSignature) ([]byte, error) {
 	return nil, errors.New("its signature is not the issuer's")
 }
 
-// check returns until when a token with these claims is good, or why it isn't.
+// check returns until when a token with these claims is valid, or why it is not.
 func (v *Verifier) check(claims map[string]any, now time.Time) (until time.Time, err error) {
 	if claims["iss"] != v.issuer.url {
 		return until, errors.New("it is from another issuer")
@@ -273,7 +273,7 @@ func timeOf(value any) (time.Time, bool) {
 	return time.Unix(int64(seconds), 0), true
 }
 
-// stringsOf returns a string, or a list of them.
+// stringsOf returns the strings of a claim, which is a string or a list of strings.
 func stringsOf(value any) (all []string) {
 	switch value := value.(type) {
 	case string:
@@ -288,7 +288,7 @@ func stringsOf(value any) (all []string) {
 	return all
 }
 
-// valuesOf returns what a claim says: one of this name or, by the names between the dots, one within others.
+// valuesOf returns the values of the claim with this name. If there is none, the dots in the name lead to a claim within other claims.
 func valuesOf(claims map[string]any, name string) []string {
 	if !isBelieved(claims, name) {
 		return nil
@@ -314,7 +314,7 @@ func valuesOf(claims map[string]any, name string) []string {
 	return stringsOf(value)
 }
 
-// isBelieved reports whether a claim is the issuer's word: an address of e-mail that it has not verified is the caller's own.
+// isBelieved reports whether the issuer vouches for a claim: an e-mail address that it has not verified is only the caller's word.
 func isBelieved(claims map[string]any, name string) bool {
 	verified, said := claims["email_verified"]
 	return name != "email" || !said || verified == true
@@ -329,7 +329,7 @@ func (v *Verifier) Scheme() auth.Scheme {
 // Open returns false: nobody is let in without a token.
 func (v *Verifier) Open() bool { return false }
 
-// Version grows when the issuer has other keys.
+// Version returns a number that grows when the issuer's keys change.
 func (v *Verifier) Version() uint64 {
 	if set := v.issuer.keys.Load(); set != nil {
 		return set.number + 1

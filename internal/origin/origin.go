@@ -10,16 +10,16 @@ import (
 // maxName is the largest length of a host name in DNS.
 const maxName = 253
 
-// A Host is what a request names in its header Host, in a form that can be compared.
+// A Host is the value of a request's header Host in a form that can be compared.
 type Host struct {
-	// Name is in lower case and has no dot at its end. An IP address has the form that netip.Addr.String returns, which has no
-	// brackets; an IPv4 address in the form of IPv6 is one of IPv4.
+	// Name is in lower case and has no dot at its end. An IP address has the form that netip.Addr.String returns, which has no brackets; an IPv4
+	// address in IPv6 form becomes an IPv4 address.
 	Name string
 	// Port is 0 if the header names none.
 	Port uint16
 }
 
-// ParseHost reads the value of a header Host. It reports false for what no browser sends: an address with a zone, a user, or a number
+// ParseHost reads the value of a header Host. It returns false for a value that no browser sends: an address with a zone, a user, or a number
 // that some resolvers take for an IPv4 address ("127.1", "0x7f000001").
 func ParseHost(s string) (h Host, ok bool) {
 	name := s
@@ -41,7 +41,7 @@ func parsePort(s string) (port uint16, ok bool) {
 		return 0, true
 	}
 	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' { // ParseUint takes a sign
+		if s[i] < '0' || s[i] > '9' { // ParseUint accepts a sign
 			return 0, false
 		}
 	}
@@ -49,7 +49,7 @@ func parsePort(s string) (port uint16, ok bool) {
 	return uint16(n), err == nil
 }
 
-// parseName reads a name of DNS, an IPv4 address, or an IPv6 address in brackets.
+// parseName reads a DNS name, an IPv4 address, or an IPv6 address in brackets.
 func parseName(s string) (name string, ok bool) {
 	if inner, found := strings.CutPrefix(s, "["); found {
 		inner, closed := strings.CutSuffix(inner, "]")
@@ -92,7 +92,7 @@ func parseName(s string) (name string, ok bool) {
 	return s, true
 }
 
-// isNumber reports whether a name that ends in this label is taken for an IPv4 address. The label is in lower case.
+// isNumber reports whether some programs take a name that ends in this label for an IPv4 address. The label must be in lower case.
 func isNumber(label string) bool {
 	digits := "0123456789"
 	if hexadecimal, found := strings.CutPrefix(label, "0x"); found {
@@ -101,8 +101,8 @@ func isNumber(label string) bool {
 	return strings.Trim(label, digits) == ""
 }
 
-// IsLoopback reports whether the name means this machine wherever it is looked up: localhost, the names below it, and the
-// loopback addresses. No name server can make it mean another.
+// IsLoopback reports whether the name always means the machine itself: localhost, the names below it, and the loopback addresses. No name server can
+// make it mean another machine.
 func (h Host) IsLoopback() bool {
 	if h.Name == "localhost" || strings.HasSuffix(h.Name, ".localhost") {
 		return true
@@ -120,8 +120,8 @@ type Origin struct {
 	Host          // without a port that is the scheme's default
 }
 
-// ParseOrigin reads the value of a header Origin. It reports false for everything but a scheme and a host, so also for "null",
-// the origin of a page that has none.
+// ParseOrigin reads the value of a header Origin. It returns false for everything but a scheme and a host, and so for "null", which pages without an
+// origin send.
 func ParseOrigin(s string) (o Origin, ok bool) {
 	scheme, host, found := strings.Cut(s, "://")
 	if !found || !isScheme(scheme) {
@@ -162,8 +162,8 @@ func (o Origin) String() string {
 	return o.Scheme + "://" + name
 }
 
-// IsOf reports whether a request of a page of the origin to h is one to the page's own server. Behind a proxy that ends TLS a
-// server doesn't know its own scheme, so that HTTP and HTTPS both count.
+// IsOf reports whether a page of the origin that sends a request to h sends it to its own server. Behind a proxy that terminates TLS, a server
+// doesn't know its own scheme, so HTTP and HTTPS are treated alike.
 func (o Origin) IsOf(h Host) bool {
 	port := defaultPort(o.Scheme)
 	if port == 0 { // an extension of a browser, or an app

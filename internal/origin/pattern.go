@@ -9,14 +9,14 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// Patterns are hosts that a service has. The zero value has none.
+// Patterns match the hosts of a service. The zero value matches none.
 type Patterns struct {
 	every    bool
 	names    map[string]struct{}
 	suffixes map[string]struct{} // "example.com" of "*.example.com"
 }
 
-// NewPatterns returns the hosts of some patterns, as CheckPattern takes them.
+// NewPatterns returns Patterns from patterns that CheckPattern accepts.
 func NewPatterns(all []string) (Patterns, error) {
 	p := Patterns{names: map[string]struct{}{}, suffixes: map[string]struct{}{}}
 	for _, s := range all {
@@ -35,7 +35,7 @@ func NewPatterns(all []string) (Patterns, error) {
 	return p, nil
 }
 
-// Every reports whether one of the patterns is "*", which matches whatever a request names, even if that is not a host.
+// Every reports whether one of the patterns is "*", which matches every value of the header, even one that is not a host.
 func (p Patterns) Every() bool { return p.every }
 
 // Match reports whether one of the patterns matches a host.

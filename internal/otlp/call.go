@@ -18,20 +18,20 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
-// mostUses is how many uses of capabilities in one call have a span. The others are counted.
+// mostUses is how many uses of capabilities in one call get a span. Further uses are only counted.
 const mostUses = 100
 
-// A call is one that is recorded, and the context that it goes on with. It is used by its goroutine.
+// A call is a recorded call, and also its context. Only the call's goroutine uses it.
 type call struct {
 	context.Context
 	tracer    *Tracer
-	in        otel.SpanContext // what it is inside
-	own       otel.SpanContext // its span: in, where that is the span of a message of MCP, which is the call's
+	in        otel.SpanContext // the span that the call is inside
+	own       otel.SpanContext // the call's span: in, if that is the span of an MCP message, which is then the call's own
 	isMessage bool
-	run       otel.SpanID // the tool's own part
+	run       otel.SpanID // the part in which the tool runs
 	begun     time.Time
 	uses      int
-	next      otel.SpanID // of the use that is reported next; zero means it has none yet
+	next      otel.SpanID // the id of the use that is reported next; zero if it has none yet
 	inner     bool        // a call inside it has begun since the last use
 }
 
@@ -40,7 +40,7 @@ var (
 	_ hostcall.Watcher = (*call)(nil)
 )
 
-// Value returns the call itself for its key, and for others what its context has.
+// Value returns the call itself for its own key, and for other keys the value of the parent context.
 func (c *call) Value(key any) any {
 	if key == (trace.SpanKey{}) {
 		return c
@@ -48,18 +48,18 @@ func (c *call) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// IDs returns those of the call.
+// IDs returns the ids of the call's trace and span.
 func (c *call) IDs() (trace, span string) {
 	return c.own.TraceID().String(), c.own.SpanID().String()
 }
 
-// Next returns the trace as the next service is told of it.
+// Next returns the trace context for the next service that the call asks.
 func (c *call) Next() (parent, state string) {
 	c.next = newSpanID()
 	return trace.Format(c.own.TraceID(), c.next), c.own.TraceState().String()
 }
 
-// Watched makes a span of a use of a capability. A call of another tool has one of its own.
+// Watched makes a span of a use of a capability. A call of another tool already has its own span.
 func (c *call) Watched(u hostcall.Use) {
 	s := &span{in: c.own.WithSpanID(c.run), id: c.next, name: u.Capability, kind: otel.SpanKindInternal, ended: time.Now(), failed: u.Outcome}
 	if c.next = (otel.SpanID{}); !s.id.IsValid() {
@@ -75,14 +75,14 @@ func (c *call) Watched(u hostcall.Use) {
 	}
 	s.begun = s.ended.Add(-u.Took)
 	s.of = append(s.of, attribute.String("toolsrv.capability", u.Capability), attribute.Int64("toolsrv.sent.bytes", u.Sent), attribute.Int64("toolsrv.received.bytes", u.Received))
-	if u.Capability == "http" && u.Target != "" { // empty: what was asked for could not be read
+	if u.Capability == "http" && u.Target != "" { // empty if the request could not be read
 		s.asks(u.Target)
 		s.answered(u.Status)
 	}
 	c.tracer.put(s)
 }
 
-// asks tells which server was asked, and not for what: paths have arguments. target is the method and the URL.
+// asks returns attributes that say which server was asked, but not for what, since paths contain arguments. target is the method and the URL.
 func (s *span) asks(target string) {
 	method, address, _ := strings.Cut(target, " ")
 	s.kind, s.name = otel.SpanKindClient, method
@@ -108,18 +108,18 @@ func portOf(scheme string) string {
 	return ""
 }
 
-// answered tells the status of an answer. Services can make up others than there are, and such numbers tell nobody anything.
+// answered adds the status of an answer, if it is a real one: services can make up numbers.
 func (s *span) answered(status int) {
 	if status < 100 || status > 599 {
 		return
 	}
 	s.of = append(s.of, attribute.Int("http.response.status_code", status))
-	if s.failed == "" && status >= http.StatusBadRequest { // as the conventions say of clients, though the tool may have expected it
+	if s.failed == "" && status >= http.StatusBadRequest { // by the conventions for clients, although the tool may have expected it
 		s.failed = strconv.Itoa(status)
 	}
 }
 
-// Ended makes the spans of a call that is recorded, and of its parts.
+// Ended makes the spans of a recorded call and of its parts.
 func (t *Tracer) Ended(ctx context.Context, r *invoke.Record) {
 	if t.meter != nil {
 		t.meter.call(r)

@@ -23,15 +23,15 @@ import (
 const (
 	// failed is the status of a span that has failed.
 	failed = codes.Error
-	// maxAnswer is how many bytes of the collector's answer are read, and maxShown how many of them the log has.
+	// maxAnswer is how many bytes of the collector's answer are read, and maxShown how many of them are logged.
 	maxAnswer = 64 << 10
 	maxShown  = 512
-	// maxBatch is how many bytes a batch may have. It has some hundred kilobytes.
+	// maxBatch is the largest batch in bytes. Usually a batch has a few hundred kilobytes.
 	maxBatch = 8 << 20
-	// tries is how many time-outs a batch is sent for, where the collector is overloaded or away.
+	// tries is for how many timeouts sending a batch is tried again if the collector is overloaded or away.
 	tries = 3
 
-	// late is after how long a collector that has not answered counts as one that doesn't.
+	// late is how long a collector may take to answer before it counts as unavailable.
 	late = time.Second
 
 	defaultTimeout = 10 * time.Second
@@ -44,21 +44,21 @@ type exporter struct {
 	patience time.Duration
 	closed   atomic.Bool
 
-	waiting         atomic.Int64  // spans that wait, or are being sent
-	crowded, unsent atomic.Uint64 // those that were lost
-	told            atomic.Uint64 // how many of these the log has told
-	warned          time.Time     // when it told that there were too many; of who sends
+	waiting         atomic.Int64  // spans that wait or are being sent
+	crowded, unsent atomic.Uint64 // lost spans
+	told            atomic.Uint64 // how many lost spans have been logged
+	warned          time.Time     // when too many spans were last logged; only for the goroutine that sends
 }
 
-// A notice tells the log when the collector does not take something, and when it does again. One thing is sent at a time.
+// A notice logs when the collector stops accepting spans or metrics, and when it accepts them again. Only one request is sent at a time.
 type notice struct {
 	logger *slog.Logger // or nil
 	what   string
 	away   atomic.Bool
-	began  atomic.Int64 // when what is being sent was begun, in nanoseconds of Unix; zero means nothing is
+	began  atomic.Int64 // when the current request began, as Unix time in nanoseconds; zero if none is being sent
 }
 
-// sent runs what sends something.
+// sent runs send, which sends one request.
 func (n *notice) sent(send func() error) {
 	n.began.Store(time.Now().UnixNano())
 	err := send()
@@ -75,7 +75,7 @@ func (n *notice) sent(send func() error) {
 	}
 }
 
-// isMissing reports whether the collector did not take what it was sent last, or has not answered for long. It is safe for concurrent use.
+// isMissing reports whether the last request failed, or the current one has had no answer for long. It is safe for concurrent use.
 func (n *notice) isMissing() bool {
 	began := n.began.Load()
 	return n.away.Load() || began != 0 && time.Since(time.Unix(0, began)) > late
@@ -102,7 +102,7 @@ func newExporter(o *Options) (*exporter, error) {
 
 func (o *Options) timeout() time.Duration { return cmp.Or(o.Timeout, defaultTimeout) }
 
-// newClient returns a client for a collector that may be anything: it follows no redirect, which would take the headers along.
+// newClient returns a client for a collector that is not trusted: it follows no redirect, since that would send the headers elsewhere.
 func newClient(o *Options, timeout time.Duration) *http.Client {
 	transport := &http.Transport{
 		Proxy:           http.ProxyFromEnvironment,
@@ -114,13 +114,13 @@ func newClient(o *Options, timeout time.Duration) *http.Client {
 	}}
 }
 
-// headers sets the operator's headers.
+// headers adds the operator's headers to requests.
 type headers struct {
 	next http.RoundTripper
 	of   func() (map[string]string, error) // or nil
 }
 
-// RoundTrip sends a request with them.
+// RoundTrip sends a request with the operator's headers.
 func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
 	if h.of != nil {
 		all, err := h.of()
@@ -136,7 +136,8 @@ func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nothttp.Error(err)
 }
 
-// ExportSpans sends spans. What can't be sent is lost, and is not an error: that would go to OpenTelemetry's log, which is not the server's.
+// ExportSpans sends spans. Spans that can't be sent are lost, but it returns no error: an error would go to OpenTelemetry's log instead of the
+// server's.
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	if e.closed.Load() {
 		e.waiting.Add(-int64(len(spans)))
@@ -152,7 +153,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 		}
 		return err
 	})
-	switch { // an outage has been told of
+	switch { // the outage has been logged already
 	case e.away.Load():
 	case away:
 		e.tell("spans were lost while the collector didn't accept them", 0)
@@ -162,7 +163,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	return nil
 }
 
-// tell logs how many spans were lost that it has not told yet, with others, and reports whether there were any.
+// tell logs how many spans were lost since it last did, together with attributes, and reports whether there were any.
 func (e *exporter) tell(what string, others uint64) bool {
 	lost := e.crowded.Load() + e.unsent.Load() + others
 	told := e.told.Swap(lost)
@@ -172,9 +173,9 @@ func (e *exporter) tell(what string, others uint64) bool {
 	return lost > told
 }
 
-// close ends what is still being sent.
+// close ends requests that are still being sent.
 func (e *exporter) close() {
 	e.closed.Store(true)
-	_ = e.Exporter.Shutdown(context.Background()) // it has been shut down, or ends what hangs
+	_ = e.Exporter.Shutdown(context.Background()) // it has been shut down already, or ends requests that hang
 	e.tell("spans were lost, because the server stopped before the collector had accepted them", uint64(e.waiting.Load()))
 }

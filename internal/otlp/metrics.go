@@ -22,36 +22,36 @@ import (
 )
 
 const (
-	// defaultInterval is Options.Interval if that is zero.
+	// defaultInterval is the default of Options.Interval.
 	defaultInterval = 15 * time.Second
-	// mostSeries is how many combinations of attributes a metric has. The others count together.
+	// mostSeries is how many combinations of attributes a metric has at most. Further ones are counted together.
 	mostSeries = 2000
-	// maxFigures is how many bytes all metrics may have when they are sent. A thousand tools have some megabytes.
+	// maxFigures is the largest message with all metrics in bytes. For a thousand tools it has a few megabytes.
 	maxFigures = 64 << 20
 )
 
-// durations are the upper bounds of histograms that OpenTelemetry's conventions have for what agents do, in seconds.
+// durations are the upper bounds of histograms, in seconds, that OpenTelemetry's conventions name for operations of agents.
 var durations = []float64{.01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
 
-// A provider is one of the SDK's. Each package that has a Tracer somewhere in its types, as most doors have, would otherwise compile all generic
-// functions of that SDK again: 300 KB each, two seconds of a processor.
+// A provider is a meter provider of the SDK. It is hidden behind an interface because otherwise each package with a Tracer somewhere in its types,
+// such as most doors, would compile all generic functions of the SDK again, which takes 300 KB and two seconds of processor time each.
 type provider interface {
 	ForceFlush(ctx context.Context) error
 	Shutdown(ctx context.Context) error
 }
 
-// A meter tells the collector how long MCP messages and calls took, and what else the server counts.
+// A meter sends the collector how long MCP messages and calls took, and what else the server counts.
 type meter struct {
 	*notice
 	provider        provider
 	messages, calls metric.Float64Histogram
 
-	mu       sync.Mutex    // guards what follows, also while from is asked
-	from     sdk.Producer  // nil: nothing else is told
-	gathered chan struct{} // closed when from has been asked the next time; if nil, nobody waits for that
+	mu       sync.Mutex    // guards what follows, and is held while from is gathered
+	from     sdk.Producer  // nil if nothing else is sent
+	gathered chan struct{} // closed when from has been gathered the next time; nil if nobody waits for that
 
-	flushing sync.WaitGroup  // what sends what was gathered last
-	ending   context.Context // until which that may go on
+	flushing sync.WaitGroup  // sends what was gathered last
+	ending   context.Context // how long that may take at most
 	end      context.CancelFunc
 }
 
@@ -64,7 +64,7 @@ func newMeter(o *Options, r *resource.Resource) (*meter, error) {
 		otlpmetrichttp.WithCompression(otlpmetrichttp.GzipCompression),
 		otlpmetrichttp.WithMaxRequestSize(maxFigures),
 		otlpmetrichttp.WithMaxResponseSize(maxAnswer),
-		otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{}), // the next figures have all that these had
+		otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{}), // the next figures include these
 	)
 	if err != nil {
 		return nil, fmt.Errorf("make the exporter of metrics: %w", err)
@@ -90,7 +90,7 @@ func newMeter(o *Options, r *resource.Resource) (*meter, error) {
 	return m, err
 }
 
-// Produce returns what else the server counts.
+// Produce returns the server's other metrics.
 func (m *meter) Produce(ctx context.Context) ([]metricdata.ScopeMetrics, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,8 +104,9 @@ func (m *meter) Produce(ctx context.Context) ([]metricdata.ScopeMetrics, error) 
 	return m.from.Produce(ctx)
 }
 
-// Gather has the collector be told what is gathered from now on, beside what the Tracer measures itself. If nil, that is gathered once more, and
-// nothing after Gather has returned. [Tracer.Close] waits until the collector has been told. Where Options.Metrics is not set, Gather does nothing.
+// Gather sets the source of the metrics that the collector gets from now on, in addition to those of the Tracer itself. If from is nil, the current
+// source is gathered once more, and never after Gather has returned. [Tracer.Close] waits until the collector has those metrics. If Options.Metrics
+// is not set, Gather does nothing.
 func (t *Tracer) Gather(from prometheus.Gatherer) {
 	m := t.meter
 	if m == nil {
@@ -122,7 +123,7 @@ func (t *Tracer) Gather(from prometheus.Gatherer) {
 	m.from = next
 }
 
-// flush begins to send what is gathered now, and waits until it is gathered: not for long, as the figures before may hang.
+// flush starts sending all metrics, and waits until they are gathered. It does not wait for long, since earlier metrics may still be being sent.
 func (m *meter) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, hurried)
 	defer cancel()
@@ -130,14 +131,14 @@ func (m *meter) flush(ctx context.Context) {
 	m.mu.Lock()
 	m.gathered = gathered
 	m.mu.Unlock()
-	m.flushing.Go(func() { _ = m.provider.ForceFlush(m.ending) }) // the exporter logs what goes wrong
+	m.flushing.Go(func() { _ = m.provider.ForceFlush(m.ending) }) // the exporter logs its errors
 	select {
 	case <-gathered:
 	case <-ctx.Done():
 	}
 }
 
-// close waits until all is sent, or ctx ends.
+// close waits until all metrics are sent, or ctx ends.
 func (m *meter) close(ctx context.Context) {
 	stop := context.AfterFunc(ctx, m.end)
 	m.flushing.Wait()
@@ -146,7 +147,7 @@ func (m *meter) close(ctx context.Context) {
 	_ = m.provider.Shutdown(ctx)
 }
 
-// message measures a message of MCP.
+// message measures an MCP message.
 func (m *meter) message(a *web.Answer, q *trace.Request) {
 	of, failed := ofMessage(a, q)
 	if failed != "" {
@@ -170,7 +171,7 @@ type figures struct {
 	*notice
 }
 
-// Export sends them. What can't be sent is not an error, as for spans.
+// Export sends metrics. As with spans, it returns no error if they can't be sent.
 func (f figures) Export(ctx context.Context, all *metricdata.ResourceMetrics) error {
 	f.sent(func() error { return f.Exporter.Export(ctx, all) })
 	return nil

@@ -1,7 +1,7 @@
-// Package otlp tells a collector of OpenTelemetry which requests and calls there were, and what their parts took. It is an observer of both.
+// Package otlp sends traces of requests and calls, and metrics, to an OpenTelemetry collector. It is an observer of requests and of calls.
 //
-// Whether a request is recorded is decided once, and then for all calls inside it. A span is made when its part has ended: its parts have known
-// its id since it began. Nothing is made of what is not recorded.
+// Whether a request is recorded is decided once, for the request and all calls inside it. The id of a span is known from its beginning, but the span
+// itself is made when it has ended. No spans are made for a request that is not recorded.
 package otlp
 
 import (
@@ -22,19 +22,20 @@ import (
 )
 
 const (
-	// queued is how many spans wait for the collector, with those that are being sent; more are dropped. A batch of them is sent after a time, or when there are so many.
+	// queued is how many spans may wait for the collector, including those being sent; more are dropped. A batch is sent after batchAfter, or as soon
+	// as there are that many spans.
 	queued     = 2048
 	batch      = 512
 	batchAfter = 5 * time.Second
-	// flush is how long the end waits for the collector in sum.
+	// flush is how long the shutdown waits for the collector in total.
 	flush = 3 * time.Second
-	// hurried is how long it waits where another process waits for it, or the collector was not answering before.
+	// hurried is how long it waits if another process waits for the shutdown, or the collector was not answering before.
 	hurried = 250 * time.Millisecond
-	// maxText is how long a text of a span may be, in characters.
+	// maxText is the longest text of a span in characters.
 	maxText = 256
 )
 
-// scope is what spans and metrics say that they were made by.
+// scope is the instrumentation scope of spans and metrics.
 const scope = "github.com/toolsrv/toolsrv"
 
 // Options are the settings of a Tracer. Endpoint is required.
@@ -44,16 +45,16 @@ type Options struct {
 	Endpoint string
 	// Headers returns the headers of the next request. It is called concurrently. If nil, there are none.
 	Headers func() (map[string]string, error)
-	// Sample is the fraction of requests that is recorded, from 0 to 1.
+	// Sample is the fraction of requests to record, from 0 to 1.
 	Sample float64
-	// Metrics is whether the collector is told metrics, too, and Interval how often. Zero means every 15 seconds.
+	// Metrics is whether metrics are sent, too, and Interval how often. Zero means every 15 seconds.
 	Metrics  bool
 	Interval time.Duration
 	// Timeout is how long the collector may take for an answer. Zero means 10 seconds.
 	Timeout time.Duration
-	// Service and Version are what the collector is told of the server.
+	// Service and Version are the name and version of the server that the collector gets.
 	Service, Version string
-	// Logger is told when the collector can't be reached, and when it can be again. If nil, nobody is told.
+	// Logger gets a line when the collector can't be reached, and one when it can be reached again. It may be nil.
 	Logger *slog.Logger
 }
 
@@ -63,9 +64,9 @@ type Tracer struct {
 	spans    trace.Tracer
 	exporter *exporter
 	meter    *meter // nil: no metrics
-	least    uint64 // a random number below it has a request recorded
+	least    uint64 // a request is recorded if a random number is below this
 	all      bool
-	left     atomic.Int64 // how many nanoseconds the end may still wait for the collector
+	left     atomic.Int64 // how many nanoseconds the shutdown may still wait for the collector
 }
 
 // New returns a Tracer. The caller closes it.
@@ -92,7 +93,7 @@ func New(o Options) (*Tracer, error) {
 		}
 	}
 	tracers := sdk.NewTracerProvider(
-		sdk.WithSampler(sdk.AlwaysSample()), // what is not to be recorded has no span
+		sdk.WithSampler(sdk.AlwaysSample()), // a request that is not recorded has no span
 		sdk.WithIDGenerator(ids{}),
 		sdk.WithResource(from),
 		sdk.WithRawSpanLimits(sdk.SpanLimits{AttributeValueLengthLimit: maxText, AttributeCountLimit: 64, EventCountLimit: 0, LinkCountLimit: 1,
@@ -104,14 +105,14 @@ func New(o Options) (*Tracer, error) {
 	return t, nil
 }
 
-// Hurry has the end wait for the collector for a quarter of a second at most, as another process waits for it.
+// Hurry makes the shutdown wait for the collector for a quarter of a second at most, because another process waits for it.
 func (t *Tracer) Hurry() { t.left.Store(min(t.left.Load(), int64(hurried))) }
 
-// Close sends what has been recorded. With the last Gather before it, it takes three seconds at most, and a quarter of one where the collector
-// was not answering before. A second Close does nothing.
+// Close sends all that has been recorded. Together with the last Gather it takes three seconds at most, or a quarter of a second if the collector was
+// not answering before. A second Close does nothing.
 func (t *Tracer) Close() {
 	t.wait(func(ctx context.Context) {
-		_ = t.provider.Shutdown(ctx) // the exporters have logged what went wrong
+		_ = t.provider.Shutdown(ctx) // the exporters have logged their errors
 		t.exporter.close()
 		if t.meter != nil {
 			t.meter.close(ctx)
@@ -119,13 +120,12 @@ func (t *Tracer) Close() {
 	})
 }
 
-// Lost returns how many spans the collector was not told since the start: crowded, because too many waited for it, and unsent, because it did
-// not take them.
+// Lost returns how many spans were lost since the start: crowded because too many were waiting, and unsent because the collector did not accept them.
 func (t *Tracer) Lost() (crowded, unsent uint64) {
 	return t.exporter.crowded.Load(), t.exporter.unsent.Load()
 }
 
-// wait runs a part of the end, with what is left of the time for all of it. One part is run after the other.
+// wait runs one part of the shutdown with the time that is left for all of it. Parts run one after another.
 func (t *Tracer) wait(part func(ctx context.Context)) {
 	if t.exporter.isMissing() || t.meter != nil && t.meter.isMissing() {
 		t.Hurry()
@@ -137,23 +137,23 @@ func (t *Tracer) wait(part func(ctx context.Context)) {
 	t.left.Add(-int64(time.Since(begun)))
 }
 
-// chance reports whether a request is recorded of which nothing else says so.
+// chance decides at random whether a request is recorded.
 func (t *Tracer) chance() bool { return t.all || rand.Uint64() < t.least }
 
-// A span is one that has ended.
+// A span is a span that has ended.
 type span struct {
-	in     trace.SpanContext // its trace, and its parent where that has an id
+	in     trace.SpanContext // its trace, and its parent if that has an id
 	id     trace.SpanID
 	name   string
 	kind   trace.SpanKind
-	link   trace.SpanContext // of another one that it belongs to; zero means none
+	link   trace.SpanContext // the context of a span to link to; zero if there is none
 	begun  time.Time
 	ended  time.Time
-	failed string // its error.type; if empty, it has not failed
+	failed string // its error.type; empty if it has not failed
 	of     []attribute.KeyValue
 }
 
-// put hands a span to those that wait for the collector.
+// put queues a span for the collector.
 func (t *Tracer) put(s *span) {
 	if t.exporter.waiting.Add(1) > queued {
 		t.exporter.waiting.Add(-1)
@@ -182,18 +182,18 @@ func (t *Tracer) put(s *span) {
 
 type spanKey struct{}
 
-// ids gives spans the ids that they have had before they were made.
+// ids gives a span the id that was chosen before the span was made.
 type ids struct{}
 
 var _ sdk.IDGenerator = ids{}
 
-// NewIDs returns those of a span without a parent.
+// NewIDs returns the ids of a span without a parent.
 func (ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	s := ctx.Value(spanKey{}).(*span)
 	return s.in.TraceID(), s.id
 }
 
-// NewSpanID returns the id of another span.
+// NewSpanID returns the id of a span with a parent.
 func (ids) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 	return ctx.Value(spanKey{}).(*span).id
 }

@@ -20,15 +20,15 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
-// recorded is what is kept of a request that is recorded. Its spans are made when it has been answered; their ids are known before.
+// recorded is what is kept of a recorded request. Its spans are made when it has been answered, but their ids are known before.
 type recorded struct {
-	http    otel.SpanID // zero: it came without HTTP
-	message otel.SpanID // of MCP; zero means it brings none
-	// inHTTP and inMessage are what these are inside: a trace, and the caller's span in it, if there is one.
+	http    otel.SpanID // zero if the request came without HTTP
+	message otel.SpanID // of the MCP message; zero if there is none
+	// inHTTP and inMessage are the parents of these two spans: a trace, and the caller's span in it, if there is one.
 	inHTTP, inMessage otel.SpanContext
 }
 
-// calls returns the trace of the request's calls with the span that these are inside.
+// calls returns the trace of the request's calls, and the span that they are inside.
 func (r *recorded) calls() otel.SpanContext {
 	if r.message.IsValid() {
 		return r.inMessage.WithSpanID(r.message).WithRemote(false)
@@ -41,7 +41,7 @@ var (
 	_ web.Observer    = (*Tracer)(nil)
 )
 
-// of returns what is kept of a request, or nil if it is not recorded. It decides that when it is asked first. p is who makes the request.
+// of returns what is kept of a request, or nil if the request is not recorded, which the first call decides. p is who makes the request.
 func (t *Tracer) of(q *trace.Request, p *wasmtools.Principal, overHTTP bool) *recorded {
 	if q.Kept == nil {
 		q.Kept = t.decide(q, p, overHTTP)
@@ -49,8 +49,8 @@ func (t *Tracer) of(q *trace.Request, p *wasmtools.Principal, overHTTP bool) *re
 	return q.Kept.(*recorded)
 }
 
-// decide returns nil for a request that is not recorded. One of a known caller is recorded where the caller records it. What others say of that
-// is not believed: they would have the server record whatever they like. Their requests are still part of their traces where they are recorded.
+// decide returns nil for a request that is not recorded. An identified caller's request is recorded if the caller records it. Anybody else's word for
+// that is ignored, since it could make the server record everything. If such a request is recorded by chance, it is still part of its caller's trace.
 func (t *Tracer) decide(q *trace.Request, p *wasmtools.Principal, overHTTP bool) *recorded {
 	header, fromHeader := trace.Parse(q.Parent, q.State)
 	meta, fromMeta := trace.Parse(q.Message.Parent, q.Message.State)
@@ -87,14 +87,14 @@ func (t *Tracer) decide(q *trace.Request, p *wasmtools.Principal, overHTTP bool)
 	return r
 }
 
-// contextOf returns a caller's span. What it says to tracing systems is left out if that is not valid.
+// contextOf returns the context of a caller's span. Its tracestate is left out if it is not valid.
 func contextOf(p trace.Parent) otel.SpanContext {
 	c := otel.SpanContextConfig{TraceID: p.Trace, SpanID: p.Span, TraceFlags: otel.FlagsSampled, Remote: true}
 	c.TraceState, _ = otel.ParseTraceState(p.State)
 	return otel.NewSpanContext(c)
 }
 
-// Answered makes the spans of a request: one for HTTP, and one for its message of MCP.
+// Answered makes the spans of a request: one for HTTP, and one for its MCP message.
 func (t *Tracer) Answered(a *web.Answer) {
 	q := a.Trace()
 	if q == nil {
@@ -116,7 +116,7 @@ func (t *Tracer) Answered(a *web.Answer) {
 	}
 }
 
-// methods are those that spans tell.
+// methods are the HTTP methods that spans name.
 var methods = [...]string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions, http.MethodPatch, http.MethodConnect, http.MethodTrace, "QUERY"}
 
 func httpSpan(a *web.Answer, r *recorded, now time.Time) *span {
@@ -129,7 +129,7 @@ func httpSpan(a *web.Answer, r *recorded, now time.Time) *span {
 	s.of = append(s.of, attribute.String("http.request.method", method), attribute.String("url.scheme", schemeOf(q)),
 		attribute.Int("http.response.status_code", a.Status()), attribute.String("toolsrv.request.id", a.RequestID()))
 	route := routeOf(a)
-	if q.URL.Path == route || a.Status() < http.StatusBadRequest { // another path may be anything that was sent here by mistake, such as a token
+	if q.URL.Path == route || a.Status() < http.StatusBadRequest { // any other path may have been sent by mistake, and contain a token
 		s.of = append(s.of, attribute.String("url.path", credential.Mask(q.URL.Path)))
 	}
 	if route != "" {
@@ -146,7 +146,7 @@ func httpSpan(a *web.Answer, r *recorded, now time.Time) *span {
 	return s
 }
 
-// routeOf returns the path of a tool or a door, of which there are not many, or "".
+// routeOf returns the path of the tool or door, of which there are not many, or "".
 func routeOf(a *web.Answer) string {
 	if a.Door() != "/" {
 		return a.Door()
@@ -164,7 +164,7 @@ func schemeOf(q *http.Request) string {
 	return "http"
 }
 
-// clientOf tells who sent a request, as far as that is known. The port is the one of the connection, of which a proxy's is no client's.
+// clientOf returns attributes of who sent a request, as far as that is known. The port is left out if it is a proxy's.
 func clientOf(a *web.Answer) []attribute.KeyValue {
 	client := (*web.Exchange)(a).From()
 	if client == "" {
@@ -177,7 +177,7 @@ func clientOf(a *web.Answer) []attribute.KeyValue {
 	return of
 }
 
-// serverOf tells which host a client has asked for.
+// serverOf returns attributes of the host that a client has asked for.
 func serverOf(q *http.Request) []attribute.KeyValue {
 	host, port, err := net.SplitHostPort(q.Host)
 	if err != nil {
@@ -193,13 +193,13 @@ func serverOf(q *http.Request) []attribute.KeyValue {
 	return of
 }
 
-// network tells how a request came; if nil, over standard input.
+// network returns attributes of how a request came. A nil r came over standard input.
 func network(q *http.Request) []attribute.KeyValue {
 	if q == nil {
 		return []attribute.KeyValue{attribute.String("network.transport", "pipe")}
 	}
 	of := []attribute.KeyValue{attribute.String("network.transport", "tcp"), attribute.String("network.protocol.name", "http")}
-	switch version := [2]int{q.ProtoMajor, q.ProtoMinor}; version { // clients may say others
+	switch version := [2]int{q.ProtoMajor, q.ProtoMinor}; version { // clients can send other values
 	case [2]int{1, 0}:
 		of = append(of, attribute.String("network.protocol.version", "1.0"))
 	case [2]int{1, 1}:
@@ -210,7 +210,7 @@ func network(q *http.Request) []attribute.KeyValue {
 	return of
 }
 
-// code tells the service's own word for a failure.
+// code returns an attribute with the service's own code for a failure.
 func code(e *wasmtools.Error) []attribute.KeyValue {
 	if e == nil {
 		return nil
@@ -218,7 +218,7 @@ func code(e *wasmtools.Error) []attribute.KeyValue {
 	return []attribute.KeyValue{attribute.String("toolsrv.code", string(e.Code))}
 }
 
-// toolError is the error.type of a call of MCP whose result says that it failed.
+// toolError is the error.type of an MCP call whose result says that it failed.
 const toolError = "tool_error"
 
 func messageSpan(a *web.Answer, q *trace.Request, r *recorded, now time.Time) *span {
@@ -245,7 +245,8 @@ func messageSpan(a *web.Answer, q *trace.Request, r *recorded, now time.Time) *s
 	return s
 }
 
-// ofMessage tells of a message of MCP what is the same for many of them, and its error.type. Metrics have that, so nothing of it is up to clients.
+// ofMessage returns the attributes of an MCP message that many messages share, and its error.type. Metrics have these attributes, so no value is up
+// to clients.
 func ofMessage(a *web.Answer, q *trace.Request) (of []attribute.KeyValue, failed string) {
 	m := &q.Message
 	of = append(make([]attribute.KeyValue, 0, 16), attribute.String("mcp.method.name", m.Method))
@@ -265,18 +266,18 @@ func ofMessage(a *web.Answer, q *trace.Request) (of []attribute.KeyValue, failed
 	return of, failed
 }
 
-// nameOf returns the name that MCP and OpenAPI have for the tool at a path.
+// nameOf returns the name that the tool at a path has in MCP and OpenAPI.
 func nameOf(path string) string { return strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "-") }
 
-// ofTool tells of a call of a tool.
+// ofTool returns attributes of a call of a tool.
 func ofTool(path string) []attribute.KeyValue {
 	return []attribute.KeyValue{attribute.String("gen_ai.operation.name", "execute_tool"), attribute.String("gen_ai.tool.name", nameOf(path)), attribute.String("toolsrv.tool", path)}
 }
 
-// Refused does nothing: the spans of the request, or of the call that made this one, tell that.
+// Refused does nothing: the spans of the request, or of the call that made this one, show the refusal.
 func (t *Tracer) Refused(*invoke.Record) {}
 
-// Began decides whether a call is recorded, and has its parts know.
+// Began decides whether a call is recorded, and if so puts it into the context.
 func (t *Tracer) Began(ctx context.Context, r *invoke.Record) context.Context {
 	var in otel.SpanContext
 	isMessage := false

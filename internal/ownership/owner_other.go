@@ -4,7 +4,7 @@ package ownership
 
 import "io/fs"
 
-// hasOwners is false where access lists, which nothing here reads, say who may change a file.
+// hasOwners is false on systems where access lists, which this package does not read, say who may change a file.
 const hasOwners = false
 
 func self() user { return user{} }

@@ -1,9 +1,8 @@
-// Package ownership tells who, beside the process's own user, can change what lies at a path.
+// Package ownership checks that nobody but root and the process's own user can change what is at a path.
 //
-// It is for paths whose content is trusted because of where it lies: compiled code, and the tools of a service. Only
-// root and the effective user of the process may own them and the folders on the way, and nobody else may write to
-// them. A folder on the way may be written to by others where its sticky bit keeps them from renaming what is not theirs,
-// as in /tmp.
+// It is for paths whose content is trusted because of where it is: compiled code, and the tools of a service. Only root and the effective user of the
+// process may own such a file and the folders on its way, and nobody else may write to them. Others may write to a folder on the way only if its
+// sticky bit keeps them from renaming what is not theirs, as in /tmp.
 package ownership
 
 import (
@@ -18,12 +17,12 @@ import (
 // maxLinks is how many symbolic links a path may lead through, as in Linux.
 const maxLinks = 40
 
-// Check returns nil where only the effective user and root can change what the path leads to, or put something else in its
-// place. Otherwise the error names the file or folder that others can change, and what to do. Every symbolic link on the
-// way is followed and checked. Where the system has no owners and modes as Unix has, it returns nil.
+// Check returns nil if only the effective user and root can change what the path leads to, or put something else in its place. Otherwise the error
+// names the file or folder that others can change, and what to do. Every symbolic link on the way is followed and checked. On a system without the
+// owners and modes of Unix, it returns nil.
 //
-// A folder with the sticky bit is accepted although others may put files into it, so what lies in a checked folder is
-// still to be checked, by CheckFile.
+// A folder with the sticky bit is accepted although others may put files into it, so each file in a checked folder must still be checked with
+// CheckFile.
 func Check(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -35,7 +34,7 @@ func Check(path string) error {
 	return walk(path, self())
 }
 
-// CheckFile is Check for one file or folder alone, as it was seen by Stat or Lstat. The path is for the error.
+// CheckFile is Check for one file or folder, and not for those on its way. info is from Stat or Lstat, and the path is for the error.
 func CheckFile(path string, info fs.FileInfo) error {
 	if !hasOwners {
 		return nil
@@ -43,10 +42,10 @@ func CheckFile(path string, info fs.FileInfo) error {
 	return self().judge(path, info)
 }
 
-// A user is the one that a path has to belong to.
+// A user is the user that paths must belong to.
 type user struct{ uid, gid uint32 }
 
-// walk judges all that path, which is absolute and clean, leads through.
+// walk checks everything that path leads through. path must be absolute and clean.
 func walk(path string, u user) error {
 	links := 0
 	done, left := "/", strings.Split(path, "/")
@@ -78,12 +77,12 @@ func walk(path string, u user) error {
 		if len(left) == 0 {
 			return nil
 		}
-		// No link is left in done, so that Join may take ".." for its parent.
+		// done has no links any more, so Join may replace ".." by the parent.
 		done, left = filepath.Join(done, left[0]), left[1:]
 	}
 }
 
-// judge says whether others can change one file or folder, or its entries that are not theirs.
+// judge returns an error if others can change a file or folder, or entries of the folder that are not theirs.
 func (u user) judge(path string, info fs.FileInfo) error {
 	owner, ok := ownerOf(info)
 	if !ok {
@@ -106,6 +105,6 @@ func (u user) judge(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// alone reports whether a group has no other members by custom: root's, and the one that many systems make for each
-// user, of the same number. Those systems also let the group write to all that the user makes.
+// alone reports whether a group usually has no other members: root's group, and the one with the user's own number, which many systems make for each
+// user. Those systems also let the group write to all files that the user creates.
 func (u user) alone(gid uint32) bool { return gid == 0 || gid == u.gid && gid == u.uid }

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// An Approval is a scope such as "math/add@…": one tool, for as long as its fingerprint is this one.
+// An Approval is a scope such as "math/add@…": one tool, for as long as it has this fingerprint.
 type Approval struct {
 	Path        string // such as "/math/add"
 	Fingerprint string // 64 hexadecimal digits
 }
 
-// ParseApproval reads such a scope. It reports false for one that has no fingerprint. Unless it is the first thing in it, quoted, an error
-// shows nothing of the scope.
+// ParseApproval reads such a scope. ok is false for a scope without a fingerprint. An error shows the scope only at its beginning and in quotes, if
+// at all.
 func ParseApproval(scope string) (a Approval, ok bool, err error) {
 	path, fingerprint, ok := strings.Cut(scope, "@")
 	if !ok {

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// maxSteps bounds how long Cover looks, to about a millisecond. Patterns that people write need hundreds of steps.
+// maxSteps bounds the work of Cover to about a millisecond. Patterns that people write need hundreds of steps.
 const maxSteps = 1 << 13
 
-// Cover reports whether every path that p matches is matched by one of all, too. If it is not covered, uncovered is an example, or empty
-// if it took too long to find one: patterns with many asterisks can be made so. All of them are patterns that Check accepts.
+// Cover reports whether every path that p matches is also matched by one of all. If not, uncovered is a path that is not matched, or empty if finding
+// one took too long, as can happen with many asterisks. All patterns must be accepted by Check.
 func Cover(all []string, p string) (uncovered string, ok bool) {
 	if slices.Contains(all, p) {
 		return "", true
 	}
-	if !strings.Contains(p, "*") { // what matches the path of that name matches all below it
+	if !strings.Contains(p, "*") { // a pattern that matches this name matches all paths below it
 		if slices.ContainsFunc(all, func(one string) bool { return Match(one, p) }) {
 			return "", true
 		}
@@ -33,10 +33,10 @@ type cover struct {
 	queue        []sight
 }
 
-// A sight is where both machines may be after a path.
+// A sight is the places of both machines after a path.
 type sight struct {
 	path         string
-	begins       bool // a name begins, or the path; so it can't end here
+	begins       bool // a name begins here, so the path can't end here
 	inner, outer []int32
 }
 
@@ -61,7 +61,7 @@ func (c *cover) search(letters []byte) (uncovered string, ok bool) {
 	return "", true
 }
 
-// add has a sight looked at that says something new.
+// add queues a sight, unless it was seen before or can't lead to an uncovered path.
 func (c *cover) add(at sight) {
 	c.steps -= 1 + len(at.inner) + len(at.outer)
 	if len(at.inner) == 0 || slices.ContainsFunc(at.outer, c.outer.isAll) {
@@ -82,23 +82,23 @@ func (c *cover) add(at sight) {
 	}
 }
 
-// A machine reads a path letter by letter, and is at several places at once.
+// A machine reads a path letter by letter, like a nondeterministic automaton: it is at several places at once.
 type machine []place
 
-// A place is one within a part of a pattern, or behind the last part.
+// A place is a position within a part of a pattern, or after the last part.
 type place struct {
-	kind  byte  // a letter, '*', or one of those below
-	after int32 // where the next part begins
-	last  bool  // the path may end after the name
+	kind  byte  // a letter, '*', or one of the constants below
+	after int32 // the place where the next part begins
+	last  bool  // the path may end after this name
 }
 
 const (
-	placeEnd     = 0   // all of the part was read
-	placeBetween = '/' // ** takes the name
-	placeAll     = 1   // all parts were read: what follows lies below
+	placeEnd     = 0   // the end of a part
+	placeBetween = '/' // ** matches the whole name
+	placeAll     = 1   // all parts have been read: the pattern also matches what follows
 )
 
-// newMachine returns the machine of all patterns. Its first places, one for each pattern, lead to where that begins.
+// newMachine returns the machine of all patterns. Each of its first places leads to the beginning of one pattern.
 func newMachine(patterns []string) machine {
 	m := make(machine, len(patterns))
 	for i, pattern := range patterns {
@@ -121,7 +121,7 @@ func newMachine(patterns []string) machine {
 	return m
 }
 
-// begin returns where a path begins.
+// begin returns the places at the beginning of a path.
 func (m machine) begin() (to []int32) {
 	for i := int32(0); int(i) < len(m) && m[0].after > i; i++ {
 		to = m.enter(to, m[i].after)
@@ -129,7 +129,7 @@ func (m machine) begin() (to []int32) {
 	return sorted(to)
 }
 
-// enter adds a place, and those that are reached from there without reading a letter.
+// enter adds a place, and the places that are reached from it without reading a letter.
 func (m machine) enter(to []int32, at int32) []int32 {
 	to = append(to, at)
 	switch m[at].kind {
@@ -183,7 +183,7 @@ func sorted(places []int32) []int32 {
 	return slices.Compact(places)
 }
 
-// alphabet returns the letters that patterns tell apart, and one that stands for all others.
+// alphabet returns the letters that occur in the patterns, and one that stands for all others.
 func alphabet(patterns []string) (letters []byte) {
 	text := strings.Join(patterns, "")
 	other := false

@@ -1,8 +1,8 @@
 // Package pattern matches paths of tools with patterns, which name tools and namespaces in configuration files and scopes.
 //
-// "math/add" matches the tool of that path, and "math" all tools of that namespace and of those below it. In a pattern * stands
-// for any characters of one name, and a part ** for any number of names: "*" matches every tool, "math/*" all of math, and
-// "**/add" every tool that is called add. The first slash may be missing.
+// "math/add" matches the tool of that path, and "math" all tools of that namespace and of those below it. In a pattern, * matches any characters of
+// one name, and a part ** matches any number of names: "*" matches every tool, "math/*" all of math, and "**/add" every tool with the name add. The
+// first slash may be missing.
 package pattern
 
 import (
@@ -19,11 +19,11 @@ const (
 	maxName    = 64
 )
 
-// Match reports whether a pattern matches the tool at path, or a namespace that holds it. It allocates nothing, and never
-// takes longer than the product of both lengths.
+// Match reports whether a pattern matches the tool at path, or a namespace that contains it. It allocates nothing, and takes at most as many steps as
+// the product of both lengths.
 func Match(pattern, path string) bool {
 	pattern, path = strings.TrimPrefix(pattern, "/"), strings.TrimPrefix(path, "/")
-	// Where the last ** was, the names that it stands for can grow; an earlier one never needs to.
+	// On a mismatch, the last ** is made to match one name more; an earlier ** never needs to.
 	var retry bool
 	var retryPattern, retryPath string
 	for pattern != "" {
@@ -46,7 +46,7 @@ func Match(pattern, path string) bool {
 		_, retryPath, _ = strings.Cut(retryPath, "/")
 		pattern, path = retryPattern, retryPath
 	}
-	return true // and so does all that is left of path, which lies below
+	return true // and so does the rest of path, which is below
 }
 
 // matchesName reports whether one part of a pattern matches one name of a path.
@@ -104,7 +104,7 @@ func CheckNames(path string) error {
 	return nil
 }
 
-// outside reports whether no pattern has a character.
+// outside reports whether a character can't be in a pattern.
 func outside(r rune) bool {
 	switch {
 	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-', r == '*':

@@ -1,4 +1,4 @@
-// Package personal says what is one caller's own: under which name things are kept that no other caller may reach.
+// Package personal identifies callers: it returns the name under which a caller's private things are stored, such as files.
 package personal
 
 import (
@@ -13,21 +13,22 @@ import (
 )
 
 // An ID stands for one caller and no other. It consists of the caller's origin, realm and name, such as "issued+ann" or
-// "oidc+https%3a%2f%2fid.example.com+ann%40example.com". It can be the name of a file or folder on every system, also where upper and lower case
-// are the same: it has at most [Max] of the characters a-z 0-9 - . _ ~ + and %.
+// "oidc+https%3a%2f%2fid.example.com+ann%40example.com". It can be the name of a file or folder on every system, even if the system does not
+// distinguish upper and lower case: it has at most [Max] of the characters a-z 0-9 - . _ ~ + and %.
 type ID string
 
 // Max is the largest length of an ID in bytes.
 const Max = 200
 
-// ErrNobody is returned for a caller who has nothing of its own.
+// ErrNobody is returned for a caller without an ID.
 var ErrNobody = errors.New("the caller has no name that is its own for good")
 
-// Of returns the ID of a caller. One that did not show who it is has none, nor has a token without a name, which is numbered anew at each start.
+// Of returns the ID of a caller. A caller without credentials has none. Neither has a token without a name, since such tokens are numbered anew at
+// each start.
 func Of(p *wasmtools.Principal) (ID, error) { return of(p, p.String()) }
 
-// Root returns the ID of the caller whose room this one uses. A token uses the room of the token that made it: what stands before the
-// first slash of its name.
+// Root returns the ID of the caller whose quota this one uses. A token that another token has made uses the quota of the first token, whose name
+// comes before the first slash.
 func Root(p *wasmtools.Principal) (ID, error) {
 	name := p.String()
 	if p.Origin() == OriginIssued {
@@ -36,7 +37,7 @@ func Root(p *wasmtools.Principal) (ID, error) {
 	return of(p, name)
 }
 
-// Apart returns the ID of a caller who comes from a realm, where somebody of another realm may have the same name. Otherwise it returns "".
+// Apart returns the ID of a caller who belongs to a realm, since callers of other realms can have the same name. Otherwise it returns "".
 func Apart(p *wasmtools.Principal) ID {
 	if p.Realm() == "" {
 		return ""
@@ -45,7 +46,7 @@ func Apart(p *wasmtools.Principal) ID {
 	return id
 }
 
-// Issued returns the ID of a caller that is known by a token of the state.
+// Issued returns the ID of a caller with a token of the state.
 func Issued(name string) (ID, error) {
 	p, err := wasmtools.NewPrincipal(name, OriginIssued)
 	if err != nil {
@@ -77,14 +78,14 @@ func of(p *wasmtools.Principal, name string) (ID, error) {
 	return ID(id), nil
 }
 
-// maxOrigin is the longest origin that an ID has whose rest is a hash.
+// maxOrigin is the longest origin in an ID whose rest is a hash.
 const maxOrigin = 64
 
-// plain are the characters that stand for themselves. Upper case is not among them: "Ann" and "ann" are two callers.
+// plain are the characters that are not encoded. Capital letters are encoded, since "Ann" and "ann" are two callers.
 const plain = "abcdefghijklmnopqrstuvwxyz0123456789-._"
 
-// encode returns a text in which each character that is not plain is written as its bytes. Nothing is normalised: two texts that look alike
-// are two texts.
+// encode returns a text in which each byte of a character that is not plain is written as % and two digits. Nothing is normalised: two texts that
+// look alike stay different.
 func encode(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -98,7 +99,7 @@ func encode(s string) string {
 	return b.String()
 }
 
-// decode returns the text that encode has written as s, and false where it writes none so.
+// decode returns the text for which encode returns s, or false if there is none.
 func decode(s string) (string, bool) {
 	text, err := url.PathUnescape(s)
 	return text, err == nil && text != "" && encode(text) == s
@@ -140,5 +141,5 @@ func Parse(s string) (ID, error) {
 	return ID(s), nil
 }
 
-// errMalformed shows nothing of what is not an ID: it may be a secret in the wrong place.
+// errMalformed does not show the text that is not an ID: it may be a secret in the wrong place.
 var errMalformed = errors.New("write how the caller is known, a plus and the name, such as issued+ann for a token from `toolsrv tokens add`; capital letters and signs other than - . _ become % and two digits, such as %40 for @")

@@ -1,5 +1,5 @@
-// Package progress thins a call's reports of progress to what MCP demands: each report is greater than the one before, and few
-// come in a second.
+// Package progress drops some of a call's progress reports, so that the rest meet the rules of MCP: each report is greater than the one before, and
+// there are only a few a second.
 package progress
 
 import (
@@ -13,26 +13,25 @@ import (
 // MaxMessage is the size in bytes at which a report's message is cut.
 const MaxMessage = 1 << 10
 
-// At most ten reports pass in any second: nine by the pace (one each 170 ms, and four at once), and the last one at the end. Three can
-// pass at once at any time, so that each step of a short tool is seen. The fourth is kept for a report that would have to
-// wait while the tool does.
+// At most ten reports pass in any second: nine at this pace (one every 170 ms, and up to four at once), and the last one at the end of the call.
+// Three can usually pass at once, so that each step of a short tool is seen. The fourth is reserved for a report before the tool waits for something.
 const (
 	pace  = 170 * time.Millisecond
-	ahead = 2 * pace // by how much reports may be early
-	spare = pace     // by how much more if the tool is about to wait
+	ahead = 2 * pace // how early a report may be
+	spare = pace     // how much earlier if the tool is about to wait
 )
 
-// Reports thin out what one call reports. The zero value is ready for use, by one goroutine at a time.
+// Reports decide which reports of one call pass. The zero value is ready for use, by one goroutine at a time.
 type Reports struct {
 	begun       bool
-	waits       bool      // the newest report is not told yet
-	next        time.Time // when the next one would be told, if none were ever early
+	waits       bool      // the newest report has not been sent yet
+	next        time.Time // when the next report would pass if none were ever early
 	done, total float64   // the newest report
 	message     []byte
 }
 
-// Add takes a report. It is dropped where done is less than 0, not finite, or not more than before. A total that is not finite, or
-// less than done, counts as unknown. A report that waits is replaced.
+// Add adds a report, in place of one that is still waiting. It is dropped if done is less than 0, not finite, or not greater than before. A total
+// that is not finite, or is less than done, counts as unknown.
 func (r *Reports) Add(done, total float64, message []byte) (added bool) {
 	if math.IsNaN(done) || math.IsInf(done, 0) || done < 0 || r.begun && done <= r.done {
 		return false
@@ -46,7 +45,7 @@ func (r *Reports) Add(done, total float64, message []byte) (added bool) {
 	return true
 }
 
-// Due reports whether to pass on a report now. about says that the call is about to wait.
+// Due reports whether the waiting report may pass now. about says that the call is about to wait for something.
 func (r *Reports) Due(now time.Time, about bool) bool {
 	early := ahead
 	if about {
@@ -55,7 +54,7 @@ func (r *Reports) Due(now time.Time, about bool) bool {
 	return r.waits && !now.Before(r.next.Add(-early))
 }
 
-// Take returns the waiting report, and counts it as told; ok is false if there is none.
+// Take returns the waiting report, which from then on counts as sent; ok is false if there is none.
 func (r *Reports) Take(now time.Time) (done, total float64, message string, ok bool) {
 	if !r.waits {
 		return 0, 0, "", false

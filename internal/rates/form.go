@@ -11,10 +11,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// MaxCalls is the largest number of calls of a rate, of a burst, and of calls at the same time.
+// MaxCalls is the largest number of calls in a rate, in a burst, and at the same time.
 const MaxCalls = 1_000_000
 
-// A Text is a rate in the form that people write. An empty Text bounds nothing.
+// A Text is a rate in the form that people write. An empty Text limits nothing.
 type Text struct {
 	Rate       string `json:"rate,omitempty" description:"How many calls there may be on average, such as 10/s, 100/min or 1000/h." maxLength:"32"`
 	Burst      int    `json:"burst,omitempty" description:"How many calls may come in a burst after a pause; by default the number in rate." minimum:"0" maximum:"1000000"`
@@ -44,10 +44,10 @@ func ParseCalls(s string) (calls int, period time.Duration, err error) {
 	return 0, 0, fmt.Errorf("%q is not a rate: write a whole number, a slash and a unit, such as 10/s, 100/min or 1000/h", text.Short(s))
 }
 
-// errBurst says that a burst stands alone.
+// errBurst is returned for a burst without a rate.
 var errBurst = errors.New("burst needs a rate, since it says how many calls may come at once: give both, such as 10/s and 20")
 
-// Parse returns what the text says. Zero and missing are the same in it.
+// Parse returns the rate of a text. A number that is 0 counts as missing.
 func (t Text) Parse() (r wasmtools.Rate, err error) {
 	if t.Rate != "" {
 		if r.Calls, r.Period, err = ParseCalls(t.Rate); err != nil {
@@ -95,7 +95,7 @@ func TextOf(r wasmtools.Rate) Text {
 	return t
 }
 
-// Describe returns a rate in words, such as "10/s, 20 at once, 4 at the same time", or "" where it bounds nothing.
+// Describe returns a rate in words, such as "10/s, 20 at once, 4 at the same time", or "" if it limits nothing.
 func Describe(r wasmtools.Rate) string {
 	var parts []string
 	if r.Calls > 0 {

@@ -1,8 +1,8 @@
-// Package rates limits how many calls each caller makes: how many per period, in a burst, and at the same time. A caller is a principal, or
-// an address if nobody has to show who they are.
+// Package rates limits how many calls each caller makes: how many per period, in a burst, and at the same time. A caller is a principal, or an
+// address if callers need no credentials.
 //
-// Only calls of clients count, once each: the calls that tools make inside them are part of them. A call counts before its arguments are
-// read, so that whoever sends them slowly pays for it.
+// Only calls of clients are counted, once each: the calls that tools make inside them belong to them. A call is counted before its arguments are
+// read, so that a client can't avoid it by sending them slowly.
 package rates
 
 import (
@@ -18,19 +18,19 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// Settings are the rates of callers, as far as they have none of their own.
+// Settings are the rates of callers that have no rate of their own.
 type Settings struct {
 	// Default is the rate of each principal. A caller's own rate overrides this, part by part.
 	Default wasmtools.Rate
-	// Anonymous is the rate of each address while nobody needs credentials. An IPv6 address counts as its network of 64 bits, which is the
-	// least that a client gets.
+	// Anonymous is the rate of each address while callers need no credentials. All addresses of an IPv6 network of 64 bits count as one, since
+	// clients get at least such a network.
 	Anonymous wasmtools.Rate
 }
 
-// A Configured is what a generation has for the Value of its configuration if that has Settings.
+// A Configured is a configuration in a generation that has Settings.
 type Configured interface{ CallRates() *Settings }
 
-// A Limiter counts the calls of callers. It is safe for concurrent use. What it counts, a new configuration doesn't reset.
+// A Limiter counts the calls of callers. It is safe for concurrent use. A new configuration doesn't reset its counts.
 type Limiter struct {
 	seed                  maphash.Seed
 	began                 time.Time
@@ -38,16 +38,16 @@ type Limiter struct {
 	refused               atomic.Int64
 }
 
-// New returns a Limiter that has counted nothing. It takes memory as it counts, at most 10 MiB, and 13 MiB where it is shared.
+// New returns a Limiter that has counted nothing. Its memory grows with the number of callers, up to 10 MiB, or 13 MiB if it is shared.
 func New() *Limiter { return &Limiter{seed: maphash.MakeSeed(), began: time.Now()} }
 
-// now returns the time since the Limiter was made. It never goes back, whatever clocks are set to.
+// now returns the time since the Limiter was made. It never goes back, even if the clock is set.
 func (l *Limiter) now() time.Duration { return time.Since(l.began) }
 
 // none are the Settings without rates.
 var none = &Settings{}
 
-// settingsOf returns what is in force for a call.
+// settingsOf returns the settings in force for a call.
 func settingsOf(call *wasmtools.Call) *Settings {
 	if c, ok := call.Generation.Configuration().(Configured); ok {
 		return c.CallRates()
@@ -61,14 +61,14 @@ type Ticket struct {
 	principal *wasmtools.Principal
 	settings  *Settings
 	address   uint64
-	held      uint16 // those of the principal's and those within that count the call as running, by bits
+	held      uint16 // a bit for each entry that counts the call as running: the principal's, and those within
 }
 
-// deepest is how many principals a call counts for at most, which are those that Ticket.held has a bit for. Tokens make others four deep.
+// deepest is how many principals a call counts for at most: Ticket.held has a bit for each. A token can be at most four levels deep.
 const deepest = 16
 
-// Begin counts a call that begins, until the End of its Ticket. The error is a *wasmtools.Error with CodeRateLimited, whose cause is a *Refusal:
-// the call may not be made now, and does not count. Begin allocates nothing otherwise.
+// Begin counts a call from its beginning until the End of its Ticket. The error is a *wasmtools.Error with CodeRateLimited, whose cause is a
+// *Refusal: the call may not be made now, and is not counted. If there is no error, Begin allocates nothing.
 func (l *Limiter) Begin(call *wasmtools.Call) (t Ticket, err error) {
 	p, settings := call.Principal, settingsOf(call)
 	if p.Origin() == wasmtools.OriginOpen {
@@ -76,7 +76,7 @@ func (l *Limiter) Begin(call *wasmtools.Call) (t Ticket, err error) {
 	}
 	t = Ticket{limiter: l, principal: p, settings: settings}
 	counts, n, now := false, 0, time.Duration(0)
-	for q := p; q != nil && n < deepest; q, n = q.Within(), n+1 { // the narrower first: what it asks for too much, others don't pay for
+	for q := p; q != nil && n < deepest; q, n = q.Within(), n+1 { // the narrowest first: if it calls too often, others don't pay for that
 		r := settings.of(q)
 		if r.IsZero() {
 			continue
@@ -129,7 +129,7 @@ func (t *Ticket) End() {
 	t.held = 0
 }
 
-// end ends what was counted for the principal, and those within, up to one of them. back takes the call back: it was not made.
+// end ends what was counted for the principal and those within, up to one of them. If back is true, the call was not made, and is no longer counted.
 func (t *Ticket) end(upTo *wasmtools.Principal, back bool) {
 	n := 0
 	for q := t.principal; q != upTo && n < deepest; q, n = q.Within(), n+1 {
@@ -140,7 +140,7 @@ func (t *Ticket) end(upTo *wasmtools.Principal, back bool) {
 	}
 }
 
-// of returns the rate of a principal by itself, or zero.
+// of returns a principal's own rate, or zero.
 func (s *Settings) of(p *wasmtools.Principal) wasmtools.Rate {
 	if p.Within() != nil || p.Origin() == wasmtools.OriginProcess {
 		return p.Rate()
@@ -148,13 +148,13 @@ func (s *Settings) of(p *wasmtools.Principal) wasmtools.Rate {
 	return over(p.Rate(), s.Default)
 }
 
-// over returns a rate with what it leaves out as otherwise has it: one that bounds one thing must not free its caller of all else.
+// over returns a rate in which each missing part is taken from otherwise: a rate that limits one thing must not free its caller of all other limits.
 func over(r, otherwise wasmtools.Rate) wasmtools.Rate {
 	switch {
 	case r.Calls <= 0:
 		r.Calls, r.Period, r.Burst = otherwise.Calls, otherwise.Period, otherwise.Burst
 	case r.Burst <= 0:
-		r.Burst = min(otherwise.Burst, r.Calls) // a rate of 1/h is not meant to have a burst of 1000
+		r.Burst = min(otherwise.Burst, r.Calls) // nobody who writes 1/h wants a burst of 1000 with it
 	}
 	if r.Concurrent <= 0 {
 		r.Concurrent = otherwise.Concurrent
@@ -162,7 +162,7 @@ func over(r, otherwise wasmtools.Rate) wasmtools.Rate {
 	return r
 }
 
-// number returns the number of a principal in the table, which is not 0. A caller keeps it, whatever changes but its name, its origin and its realm.
+// number returns the number of a principal in the table, which is not 0. It depends only on the name, the origin and the realm.
 func (l *Limiter) number(p *wasmtools.Principal) uint64 {
 	return l.numberOf(p.String(), p.Origin(), p.Realm())
 }
@@ -179,11 +179,11 @@ func (l *Limiter) numberOf(name, origin, realm string) uint64 {
 type State struct {
 	Of      *wasmtools.Principal
 	Rate    wasmtools.Rate
-	Left    int // calls that may be made at once now
-	Running int // running calls; they are counted only if they are limited
+	Left    int // how many calls may be made at once now
+	Running int // how many calls run; counted only if they are limited
 }
 
-// States returns what bounds the calls of a principal: its own rate, and those that it shares.
+// States returns the rates that limit a principal: its own rate, and those that it shares.
 func (l *Limiter) States(p *wasmtools.Principal, s *Settings) (all []State) {
 	for q := p; q != nil && q.Origin() != wasmtools.OriginOpen; q = q.Within() {
 		if r := s.of(q); !r.IsZero() {
@@ -199,8 +199,8 @@ func (l *Limiter) Known() (principals, addresses int) {
 	return l.principals.known(l.now()), l.addresses.known(l.now())
 }
 
-// A Caller is the party whose turn a call takes: the principal whose rate it counts for in the end, or the network of the client while
-// nobody needs credentials. Callers can be compared.
+// A Caller is the party that a call counts for when turns are taken: the outermost principal whose rate it counts for, or the network of the client
+// while callers need no credentials. Callers can be compared.
 type Caller struct {
 	origin, realm, name string
 	network             netip.Prefix
@@ -226,7 +226,7 @@ func (c Caller) String() string {
 	return c.name
 }
 
-// Party returns the Caller who makes a call as a unique text.
+// Party returns the Caller of a call as a unique string.
 func Party(call *wasmtools.Call) string {
 	c := CallerOf(call)
 	if c.origin == "" {
@@ -235,7 +235,7 @@ func Party(call *wasmtools.Call) string {
 	return c.origin + "\x00" + c.realm + "\x00" + c.name
 }
 
-// networkOf returns the network of the client of a call, which is one address of IPv4, or 64 bits of IPv6.
+// networkOf returns the network of the client of a call: one IPv4 address, or 64 bits of an IPv6 address.
 func networkOf(call *wasmtools.Call) netip.Prefix {
 	if call.Client == nil {
 		return netip.Prefix{}
@@ -245,7 +245,7 @@ func networkOf(call *wasmtools.Call) netip.Prefix {
 	if a.Is4() {
 		bits = 32
 	}
-	network, _ := a.Prefix(bits) // the zero Addr has none
+	network, _ := a.Prefix(bits) // only the zero Addr has none
 	return network
 }
 
@@ -260,12 +260,12 @@ func nameOf(network netip.Prefix) string {
 	return network.String()
 }
 
-// A Refusal is why a call may not be made now.
+// A Refusal says why a call may not be made now.
 type Refusal struct {
 	// Of is whose rate it is: a name, or an address.
 	Of   string
 	Rate wasmtools.Rate
-	// After is when there may be a call. Zero means as soon as one of those that run ends.
+	// After is how long to wait for the next call. Zero means until a running call has ended.
 	After time.Duration
 }
 
@@ -292,7 +292,7 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("%s has reached its limit of running calls: %s", r.Of, Describe(r.Rate))
 }
 
-// Seconds returns after how many seconds to try again: 1 at least.
+// Seconds returns after how many seconds to try again, at least 1.
 func (r *Refusal) Seconds() int64 { return max(1, int64((r.After+time.Second-1)/time.Second)) }
 
 func inWords(seconds int64) string {
@@ -302,7 +302,7 @@ func inWords(seconds int64) string {
 	return strconv.FormatInt(seconds, 10) + " seconds"
 }
 
-// Describe sets the fields of a response that tell a client of the refusal: Retry-After, and RateLimit and RateLimit-Policy as in the IETF's draft
+// Describe sets the header fields that tell a client about the refusal: Retry-After, and RateLimit and RateLimit-Policy as in the IETF's draft
 // "RateLimit header fields for HTTP" (draft-ietf-httpapi-ratelimit-headers-10).
 func (r *Refusal) Describe(h http.Header) {
 	var policies []string

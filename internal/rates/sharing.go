@@ -12,54 +12,53 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// How processes share the rates of principals. Each tells the others in every round what it has let through, and counts what they have let
-// through as if it had done so itself: so the bucket of a principal is the same everywhere, a round late. What was let through in excess in
-// that time is owed, and all make up for it. So in the long run the sum is the rate, whoever is asked how much.
+// How processes share the rates of principals: in every round, each process tells the others which calls it has let through, and counts the others'
+// calls like its own. So each process has the same bucket for a principal, one round late. If they have let too many calls through meanwhile, the
+// bucket is overdrawn, and all of them let through fewer. So in the long run the calls of all processes together meet the rate.
 //
-// What is in a bucket when a round begins, each takes an even part of, and all of what comes back meanwhile: so a burst is not let through
-// by each.
+// In a round, each process may use an equal share of the bucket, and all that is refilled meanwhile. So a burst is not let through by every process.
 const (
 	// roundTime is how long a round is.
 	roundTime = 100 * time.Millisecond
-	// idleRounds is after how many rounds a process says that it is there, even if it has nothing to tell.
+	// idleRounds is after how many rounds a process sends a message even if it has nothing to tell, so that the others know that it is there.
 	idleRounds = 5
-	// silence is after how long a process counts as gone that has told nothing.
+	// silence is after how long a process that sends nothing counts as gone.
 	silence = 1500 * time.Millisecond
-	// lateness is what each process may be let through too much, beside a burst, before it is called off.
+	// lateness is for how long a process may let calls through beyond the burst before the others' calls stop it.
 	lateness = time.Second
-	// mostActive is how many principals of a shard are told of in a round. Others wait for the next one.
+	// mostActive is how many principals of a shard are sent in a round. Others wait for the next round.
 	mostActive = 64
-	// mostPeers is how many processes are known at most.
+	// mostPeers is how many other processes can be known.
 	mostPeers = 1000
-	// topic is what rates are told under.
+	// topic is the topic of the messages.
 	topic = "rates"
-	// toldForm is the first byte of a message, and toldHead the size of what comes before its callers: that, and who tells.
+	// toldForm is the first byte of a message, and toldHead the size of its head: that byte and the sender.
 	toldForm = 1
 	toldHead = 1 + 8
 )
 
-// A sharing is what a table must be one of several. The zero sharing is of one that is alone.
+// A sharing says how a table shares its rates with others. The zero sharing is for a table that is alone.
 type sharing struct {
-	round atomic.Uint32 // 0: it is alone
-	peers atomic.Int64  // how many processes there are, this one among them
+	round atomic.Uint32 // 0 if it is alone
+	peers atomic.Int64  // how many processes there are, including this one
 }
 
-// A part is what an entry has where its table is shared.
+// A part is what an entry has in addition if its table is shared.
 type part struct {
-	round  uint32        // that the reach is of
+	round  uint32        // the round that reach belongs to
 	listed bool          // in active
 	reach  time.Duration // how far ahead of now the entry's since may be
-	untold time.Duration // by how much the calls of this process have moved since, that others have not been told of
+	untold time.Duration // how far calls of this process have moved since that the others have not been told
 }
 
-// An active is an entry that there is something to tell of.
+// An active is an entry with something to tell the others.
 type active struct {
 	who    *wasmtools.Principal
 	caller uint64
 	at     int
 }
 
-// take counts a call of the entry at i, which its rate lets through, or returns how long to wait for one. The shard is locked.
+// take counts a call of the entry at i that the entry's own rate lets through, or returns how long to wait. The shard is locked.
 func (g *sharing) take(s *shard, i int, who *wasmtools.Principal, m measure, round uint32, now time.Duration) (after time.Duration) {
 	if s.parts == nil {
 		s.parts, s.active = make([]part, len(s.entries)), make([]active, 0, mostActive)
@@ -80,13 +79,13 @@ func (g *sharing) take(s *shard, i int, who *wasmtools.Principal, m measure, rou
 	return 0
 }
 
-// count counts what a caller was let through elsewhere.
+// count counts calls of a caller that other processes have let through.
 func (t *table) count(caller uint64, moved, window, now time.Duration) {
 	s, at := t.lock(caller)
 	defer s.mu.Unlock()
 	i := s.find(at, caller)
 	if i < 0 {
-		// Nobody who owes anything is forgotten for what others say.
+		// No entry that still counts calls is forgotten because of what other processes say.
 		if i = s.room(at, now); i < 0 || owes(&s.entries[i], now) > 0 {
 			return
 		}
@@ -99,10 +98,10 @@ func (t *table) count(caller uint64, moved, window, now time.Duration) {
 		most = each * peers
 	}
 	before := max(e.since, now)
-	// The calls were made in the last round, of which nobody says when: as if all were made at its beginning.
+	// Nobody says when in the last round the calls were made, so all are counted as made at its beginning.
 	e.since = max(e.since, min(max(e.since, now-roundTime)+moved, now+most))
 	if s.parts != nil && e.since > now {
-		s.parts[i].reach += e.since - before // what others take is not taken from this process's part
+		s.parts[i].reach += e.since - before // calls elsewhere don't reduce this process's share
 	}
 }
 
@@ -118,14 +117,13 @@ type sharer struct {
 	heard map[uint64]time.Time // the other processes, and when they were heard last
 }
 
-// A move is by how much calls of a principal have moved on when all could be made at once again.
+// A move is how far calls of a principal have moved the time at which its bucket is full again.
 type move struct {
 	who        *wasmtools.Principal
 	by, window time.Duration
 }
 
-// Share shares the rates of principals with other processes until ctx ends. Those of addresses, and how many calls run at the same time, are this
-// process's own.
+// Share shares the rates of principals with other processes until ctx ends. Rates of addresses, and limits of calls at the same time, are not shared.
 func (l *Limiter) Share(ctx context.Context, peers state.Peers) {
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // which never fails
@@ -149,8 +147,8 @@ func (l *Limiter) Share(ctx context.Context, peers state.Peers) {
 	}
 }
 
-// tell tells the others what was let through since it was told last, and reports whether it has told anything. always has it tell them at least that
-// this process is there.
+// tell sends the others the calls let through since it last did, and reports whether it has sent anything. If always is true, it sends a message even
+// if there were none.
 func (s *sharer) tell(always bool) (told bool) {
 	s.forget()
 	for i := range s.limiter.principals.shards {
@@ -175,7 +173,7 @@ func (s *sharer) tell(always bool) (told bool) {
 	return told
 }
 
-// collect adds what the others have not been told.
+// collect adds the moves that the others have not been told.
 func (s *shard) collect(to []move) []move {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +206,7 @@ func (m move) append(to []byte) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(to, uint64(m.by)), uint64(m.window))
 }
 
-// hear takes up what a process tells. Anything may come: it can be wrong, but not do more than keep a caller waiting.
+// hear handles a message of another process. The message may be wrong, but can do no more than keep a caller waiting.
 func (s *sharer) hear(message []byte) {
 	if len(message) < toldHead || message[0] != toldForm {
 		return
@@ -227,7 +225,7 @@ func (s *sharer) hear(message []byte) {
 	}
 }
 
-// know notes that a process was heard, and reports whether it is one of those that are known.
+// know records that a process was heard, and reports whether it is known.
 func (s *sharer) know(from uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,7 +237,7 @@ func (s *sharer) know(from uint64) bool {
 	return true
 }
 
-// forget forgets processes that are silent.
+// forget forgets processes that have been silent for too long.
 func (s *sharer) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,7 +249,7 @@ func (s *sharer) forget() {
 	s.limiter.principals.sharing.peers.Store(int64(len(s.heard)) + 1)
 }
 
-// A reader reads a message. The rest is nil once something is wrong with it, and not nil at its end.
+// A reader reads a message. rest is nil after an error, and empty but not nil at the end.
 type reader struct{ rest []byte }
 
 func (r *reader) number() uint64 {

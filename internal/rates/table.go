@@ -8,21 +8,21 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A table's shards have locks of their own. A set is the places where a caller can be.
+// A table consists of shards, each with a lock of its own. A set is the group of places where one caller's entry can be.
 const (
 	shards = 64
 	sets   = 128 // of each shard
 	places = 16  // of each set
-	// Most is how many callers a table knows at most.
+	// Most is how many callers a table can count.
 	Most = shards * sets * places
 )
 
-// A table has the calls of each caller, by a number that others can't foresee. It takes 5 MiB at most, which come as shards are used, and 8 MiB where
-// it is shared.
+// A table counts the calls of each caller, by a number that others can't foresee. It takes 5 MiB at most, or 8 MiB if it is shared; memory is
+// allocated when a shard is first used.
 //
-// Where there is no room, it forgets who owes least. Whoever may make as many calls at once as ever is forgotten without a trace. Of the others,
-// those are kept who were refused meanwhile, the last one longest, and then those who have made more of their calls. So whoever comes with a million
-// addresses makes it forget these addresses, and not one that goes on asking for too much. Whoever comes finds a place: nobody is locked out.
+// If there is no room, it forgets a caller. A caller whose bucket is full is forgotten without loss. Of the others, it keeps longest those that were
+// refused, the last refused one longest of all, and then those that have used most of their calls. So somebody who comes with a million addresses
+// makes it forget these addresses, and not a caller that keeps calling too often. A new caller always finds a place: nobody is locked out.
 type table struct {
 	shards  [shards]shard
 	sharing sharing
@@ -30,26 +30,26 @@ type table struct {
 
 type shard struct {
 	mu      sync.Mutex
-	entries []entry // nil: nobody has come yet; set after set
-	parts   []part  // of the entries; if nil, the table was never shared
+	entries []entry // one set after another; nil until the first caller comes
+	parts   []part  // one for each entry; nil if the table was never shared
 	active  []active
 }
 
-// An entry is the calls of a caller.
+// An entry counts the calls of a caller.
 type entry struct {
 	caller  uint64 // 0: nobody's
 	since   time.Duration
-	window  time.Duration // how long a used-up burst takes to come back; 0 means no rate
-	refused time.Duration // when a call was refused last since all could be made at once; 0 means none was
+	window  time.Duration // how long an empty bucket takes to fill; 0 means no rate
+	refused time.Duration // when a call was last refused since the bucket was full; 0 if none was
 	running int32
 }
 
-// The field since is when all calls could be made at once again that the burst has: each call moves it on by the time that one call takes to come
-// back, and it is never a whole window ahead. That is the theoretical arrival time of the generic cell rate algorithm: a token bucket in one number.
+// The field since is when the bucket is full again: each call moves it on by the time that one call takes to refill, and it is never a whole window
+// ahead. It is the theoretical arrival time of the generic cell rate algorithm: a token bucket in one number.
 
-// A measure is a rate as the table counts.
+// A measure is a rate in the form that the table uses.
 type measure struct {
-	interval   time.Duration // after which a call comes back; 0 means no rate
+	interval   time.Duration // how long one call takes to refill; 0 means no rate
 	window     time.Duration
 	concurrent int32 // 0: any number
 }
@@ -74,20 +74,20 @@ func measureOf(r wasmtools.Rate) (m measure) {
 	return m
 }
 
-// take counts a call that begins, or returns how long to wait for one. held says that the call counts as running, until give. A call that may
-// not be made because too many run may be made as soon as one ends: after is 0 then. Other processes are told of the calls of who, unless that is nil.
+// take counts a call that begins, or returns how long to wait before the next try. after is 0 if too many calls run: then a call may be made as soon
+// as one ends. held says that the call counts as running, until give. Other processes are told about the calls of who, unless it is nil.
 func (t *table) take(caller uint64, who *wasmtools.Principal, m measure, now time.Duration) (held, ok bool, after time.Duration) {
 	s, at := t.lock(caller)
 	defer s.mu.Unlock()
 	i := s.find(at, caller)
 	if i < 0 {
-		if i = s.room(at, now); i < 0 { // a call of each of the others runs
+		if i = s.room(at, now); i < 0 { // each of the other callers has a running call
 			return false, true, 0
 		}
 		s.renew(i, entry{caller: caller, since: now})
 	}
 	e := &s.entries[i]
-	if e.window != m.window { // another rate: nobody owes more than all that it has
+	if e.window != m.window { // the rate has changed: the bucket can't be more than empty
 		e.since, e.window = min(e.since, now+m.window), m.window
 	}
 	if e.since <= now {
@@ -114,7 +114,7 @@ func (t *table) take(caller uint64, who *wasmtools.Principal, m measure, now tim
 	return m.concurrent > 0, true, 0
 }
 
-// give ends a call that take has counted as running. back takes back the call itself: it was not made.
+// give ends a call that take has counted as running. If back is true, the call was not made, and is no longer counted.
 func (t *table) give(caller uint64, m measure, held, back bool) {
 	if !held && !back {
 		return
@@ -152,7 +152,7 @@ func (t *table) left(caller uint64, m measure, now time.Duration) (calls, runnin
 	return calls, running
 }
 
-// known returns how many callers are known that owe anything.
+// known returns how many callers have used up some of their calls.
 func (t *table) known(now time.Duration) (n int) {
 	for i := range t.shards {
 		s := &t.shards[i]
@@ -167,7 +167,7 @@ func (t *table) known(now time.Duration) (n int) {
 	return n
 }
 
-// lock locks the shard of a caller, and returns where the set begins in which it can be.
+// lock locks the shard of a caller, and returns the first place of the caller's set.
 func (t *table) lock(caller uint64) (s *shard, at int) {
 	s = &t.shards[caller>>32%shards]
 	s.mu.Lock()
@@ -177,7 +177,7 @@ func (t *table) lock(caller uint64) (s *shard, at int) {
 	return s, int(caller >> 48 % sets * places)
 }
 
-// find returns the place of a caller in the set that begins at a place, or -1.
+// find returns the place of a caller in the set that begins at at, or -1.
 func (s *shard) find(at int, caller uint64) int {
 	set := s.entries[at : at+places]
 	for i := range set {
@@ -188,7 +188,7 @@ func (s *shard) find(at int, caller uint64) int {
 	return -1
 }
 
-// room returns the place in a set whose caller can be forgotten, or -1 if each of them has a running call.
+// room returns the place in a set whose caller can be forgotten, or -1 if all callers there have running calls.
 func (s *shard) room(at int, now time.Duration) int {
 	least, best := -1, math.Inf(1)
 	set := s.entries[at : at+places]
@@ -208,8 +208,8 @@ func (s *shard) renew(i int, e entry) {
 	}
 }
 
-// owes returns how much of a caller's burst is used up, as a part of it; more than all if it was refused, and infinity while calls of its are counted
-// that run.
+// owes returns which fraction of a caller's bucket is used up. It is more than 1 if the caller was refused, and infinity while it has running calls
+// that are counted.
 func owes(e *entry, now time.Duration) float64 {
 	switch {
 	case e.running > 0:

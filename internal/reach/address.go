@@ -14,14 +14,13 @@ func Special(a netip.Addr) (kind string, within netip.Prefix, special bool) {
 		}
 	}
 	if a.Is6() && !global6.Contains(a) {
-		return "unassigned", netip.PrefixFrom(a, 16).Masked(), true // a range that can be granted
+		return "unassigned", netip.PrefixFrom(a, 16).Masked(), true // a range that an operator can grant
 	}
 	return "", netip.Prefix{}, false
 }
 
-// Near returns what kind of address a is if it is a machine's own, or of a network that the machine is in. interfaces are the
-// addresses of its interfaces, each with the prefix of its network. Interfaces with a prefix below onLink4 or onLink6 are taken to
-// have none.
+// Near returns a description of address a if it belongs to this machine or to a network that the machine is in, and "" otherwise. interfaces are the
+// addresses of the machine's interfaces, each with the prefix of its network. A prefix shorter than onLink4 or onLink6 is ignored.
 func Near(a netip.Addr, interfaces []netip.Prefix) (kind string, near bool) {
 	a = a.Unmap().WithZone("")
 	for _, p := range interfaces {
@@ -40,18 +39,18 @@ func Near(a netip.Addr, interfaces []netip.Prefix) (kind string, near bool) {
 	return "", false
 }
 
-// A network of machines has no shorter prefix in bits. One that is shorter is a tunnel's or a mistake, and would have what it
-// doesn't name refused with it.
+// The shortest prefixes, in bits, of a real network of machines. A shorter one belongs to a tunnel or is a mistake, and would make toolsrv refuse
+// addresses that are far away.
 const (
 	onLink4 = 16
 	onLink6 = 48
 )
 
-// global6 is what of IPv6 is given to the public internet. The ranges below that are outside of it are there for their names.
+// global6 is the part of IPv6 that belongs to the public internet. Ranges below that are outside of it are only listed for their names.
 var global6 = netip.MustParsePrefix("2000::/3")
 
 // ranges come from IANA's registries of special-purpose addresses, multicast, and an address of a cloud's own services that
-// lies in a public range. The first that has an address names it.
+// lies in a public range. The first range that contains an address names it.
 var ranges = [...]struct {
 	netip.Prefix
 	kind string

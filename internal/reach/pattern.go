@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// A Pattern is a set of URLs: the URLs of one origin or of all subdomains of a name, and below a path. The zero Pattern has none.
+// A Pattern is a set of URLs: those of one origin, or of all subdomains of a name, at or below a path. The zero Pattern is empty.
 type Pattern struct {
-	origin Origin // its host may begin with "*.", or be "*"
+	origin Origin // the host may begin with "*.", or be "*"
 	prefix string // "/" for all paths; else it begins with a slash, and may end in one
 }
 
@@ -57,7 +57,7 @@ func parsePattern(s string) (Pattern, error) {
 
 const patternChars = nameChars + "ABCDEFGHIJKLMNOPQRSTUVWXYZ/.~@:+=,"
 
-// String returns the pattern, which ParsePattern reads as p again.
+// String returns the pattern in the form that ParsePattern reads.
 func (p Pattern) String() string {
 	if p.prefix == "/" {
 		return p.origin.String()
@@ -65,7 +65,7 @@ func (p Pattern) String() string {
 	return p.origin.String() + p.prefix
 }
 
-// Exact reports whether the pattern names one host, and not many.
+// Exact reports whether the pattern names exactly one host.
 func (p Pattern) Exact() bool { return !strings.HasPrefix(p.origin.Host, "*") }
 
 // Host returns the host that the pattern names. It may begin with "*.", or be "*".
@@ -76,17 +76,17 @@ func (p Pattern) Match(t Target) bool {
 	return covers(p.origin, t.Origin) && below(p.prefix, t.Path) && (p.prefix == "/" || t.firm)
 }
 
-// Within reports whether q has all URLs that p has.
+// Within reports whether all URLs of p are also URLs of q.
 func (p Pattern) Within(q Pattern) bool {
 	return covers(q.origin, p.origin) && below(q.prefix, p.prefix)
 }
 
-// Overlaps reports whether there are URLs that both have.
+// Overlaps reports whether the two patterns have a URL in common.
 func (p Pattern) Overlaps(q Pattern) bool {
 	return (covers(p.origin, q.origin) || covers(q.origin, p.origin)) && (below(p.prefix, q.prefix) || below(q.prefix, p.prefix))
 }
 
-// Meet returns the pattern of the URLs that both have, and false if there are none.
+// Meet returns the pattern of the URLs that both patterns have, and false if there are none.
 func (p Pattern) Meet(q Pattern) (Pattern, bool) {
 	if !p.Overlaps(q) {
 		return Pattern{}, false
@@ -100,7 +100,7 @@ func (p Pattern) Meet(q Pattern) (Pattern, bool) {
 	return p, true
 }
 
-// covers reports whether the hosts of a are all that b has.
+// covers reports whether all hosts of b are also hosts of a.
 func covers(a, b Origin) bool {
 	if a.Scheme == "" || a.Scheme != b.Scheme || a.Port != b.Port {
 		return false

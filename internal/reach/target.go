@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxURL is the size in bytes up to which a URL is read.
+// MaxURL is the longest URL in bytes.
 const MaxURL = 8 << 10
 
 // An Origin is where a server listens.
@@ -23,16 +23,16 @@ type Origin struct {
 	Port uint16
 }
 
-// A Target is what a request is for. The zero Target is none.
+// A Target is the parsed URL of a request. The zero Target is not valid.
 type Target struct {
 	Origin
-	// Path is as it is sent, with its escapes. It begins with a slash.
+	// Path is the path as it is sent, with its escapes. It begins with a slash.
 	Path string
-	// Query is as it is sent, without its question mark. HasQuery tells "/?" from "/".
+	// Query is the query as it is sent, without its question mark. HasQuery tells "/?" from "/".
 	Query    string
 	HasQuery bool
 
-	firm bool // of Path: found out once, as there may be many patterns
+	firm bool // whether Path is firm: computed once, as there may be many patterns
 }
 
 // ParseTarget reads the URL of a request. Its errors are for the author of the tool; they don't repeat the URL.
@@ -58,7 +58,7 @@ func ParseTarget(url string) (Target, error) {
 		return Target{}, errors.New("the URL has a * as its host")
 	}
 	t := Target{Origin: origin}
-	rest, fragment, _ := strings.Cut(rest, "#") // parseOrigin ends at a slash, so all agree that this is a fragment
+	rest, fragment, _ := strings.Cut(rest, "#") // parseOrigin ends at a slash, so for every program this is a fragment
 	t.Path, t.Query, t.HasQuery = strings.Cut(rest, "?")
 	if t.Path == "" {
 		t.Path = "/"
@@ -76,7 +76,7 @@ func ParseTarget(url string) (Target, error) {
 	return t, nil
 }
 
-// String returns the URL, which ParseTarget reads as t again.
+// String returns the URL in the form that ParseTarget reads.
 func (t Target) String() string {
 	if t.HasQuery {
 		return t.Origin.String() + t.Path + "?" + t.Query
@@ -92,7 +92,7 @@ func (o Origin) String() string {
 	return o.Scheme + "://" + o.Authority()
 }
 
-// Authority returns host and port, as a dialer takes them.
+// Authority returns host and port in the form that a dialer takes.
 func (o Origin) Authority() string { return bracketed(o.Host) + ":" + strconv.Itoa(int(o.Port)) }
 
 func bracketed(host string) string {
@@ -146,7 +146,7 @@ func parseOrigin(url string) (o Origin, rest string, err error) {
 	return o, rest, err
 }
 
-// lower is strings.ToLower for ASCII only, since strings.ToLower makes ASCII of some other characters.
+// lower is strings.ToLower for ASCII only, since strings.ToLower turns some other characters into ASCII.
 func lower(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return 'A' <= r && r <= 'Z' }) < 0 {
 		return s
@@ -160,13 +160,13 @@ func lower(s string) string {
 	return string(b)
 }
 
-// What DNS allows of a name and of a label, in bytes.
+// The longest name and the longest label in DNS, in bytes.
 const (
 	maxName  = 253
 	maxLabel = 63
 )
 
-// parseHost reads a name or an address; a name may begin with "*.", or be "*", which no Target may.
+// parseHost reads a name or an address. A name may begin with "*.", or be "*", though not in a Target.
 func parseHost(host string) (string, error) {
 	if inner, ok := strings.CutPrefix(host, "["); ok {
 		inner, ok = strings.CutSuffix(inner, "]")
@@ -196,7 +196,7 @@ func parseHost(host string) (string, error) {
 			return "", errors.New("the URL's host name is not valid: use letters, digits, - and _, with dots between them")
 		}
 	}
-	// What ends in a number is an address to those that follow the URL standard of browsers, in whatever way it is written.
+	// By the browsers' URL standard, a host that ends in a number is an IPv4 address, in whatever form it is written.
 	if last := labels[len(labels)-1]; strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") && strings.Trim(last[2:], "0123456789abcdef") == "" {
 		a, err := netip.ParseAddr(host)
 		if err != nil || !a.Is4() {
@@ -209,7 +209,7 @@ func parseHost(host string) (string, error) {
 
 const nameChars = "abcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// checkPath refuses what some servers resolve or cut: dot segments in any spelling, control characters, an empty first segment.
+// checkPath refuses paths that some servers resolve or cut: those with dot segments in any spelling, control characters or an empty first segment.
 func checkPath(path string) error {
 	if strings.HasPrefix(path, "//") {
 		return errors.New("the path begins with two slashes")
@@ -231,8 +231,8 @@ func checkPath(path string) error {
 	return nil
 }
 
-// firm reports whether no server reads the path as another one, as far as its segments go: what is below a prefix in the one
-// reading is so in the other. Whatever is odd in a segment is taken to have two readings.
+// firm reports whether all servers read the path's segments alike, so that they agree on whether it is below a prefix. Any odd character in a segment
+// counts as ambiguous.
 func firm(path string) bool {
 	for segment := range strings.SplitSeq(path, "/") {
 		plain := unescape(segment)
@@ -243,7 +243,7 @@ func firm(path string) bool {
 		if name != "" && strings.Trim(name, ". ") == "" {
 			return false
 		}
-		// A server that knows ASCII only may drop the rest, and see two dots.
+		// A server that only knows ASCII may drop the other characters, and see two dots.
 		name = strings.Map(func(r rune) rune {
 			if r >= utf8.RuneSelf {
 				return -1
@@ -257,9 +257,9 @@ func firm(path string) bool {
 	return true
 }
 
-// odd reports whether some server takes a character for the end of a segment, or whether it is beyond ASCII and not a visible letter,
-// mark or digit. Servers fold such characters to dots, slashes and percent signs (full-width, small and mathematical forms), write them
-// as a backslash (the yen and the won in code pages of Windows), or drop them.
+// odd reports whether some server may take a character for the end of a segment, or the character is beyond ASCII and not a visible letter, mark or
+// digit. Servers fold such characters to dots, slashes and percent signs (full-width, small and mathematical forms), write them as a backslash (the
+// yen and the won in code pages of Windows), or drop them.
 func odd(r rune) bool {
 	if r < utf8.RuneSelf {
 		return strings.ContainsRune(`/\%?#`, r)
@@ -277,7 +277,7 @@ func escaped(s string) bool {
 	return true
 }
 
-// unescape undoes the escapes of s, once.
+// unescape decodes the escapes of s once.
 func unescape(s string) string {
 	if !strings.Contains(s, "%") {
 		return s

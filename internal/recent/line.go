@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A line is kept as its time, level and message, and then its attributes, each a name, a kind and a value. That costs a fraction of what JSON does,
-// and few lines are ever read.
+// A line is stored as its time, level and message, and then its attributes, each with a name, a kind and a value. That costs a fraction of what JSON
+// would, since few lines are ever read.
 
 // The kinds of values.
 const (
@@ -42,7 +42,7 @@ func appendText(to []byte, s string) []byte {
 	return append(binary.AppendUvarint(to, uint64(len(s))), s...)
 }
 
-// appendAttribute appends an attribute. Those of a group are its own.
+// appendAttribute appends an attribute, or the attributes of a group.
 func appendAttribute(to []byte, group string, a slog.Attr) []byte {
 	v := a.Value.Resolve()
 	if v.Kind() == slog.KindGroup {
@@ -83,7 +83,7 @@ func appendAttribute(to []byte, group string, a slog.Attr) []byte {
 	return appendText(append(to, isText), fmt.Sprint(v.Any())) // fmt survives an Error method that panics
 }
 
-// A reader reads what appendLine has written.
+// A reader reads lines that appendLine has written.
 type reader []byte
 
 func (r *reader) integer() int64 {
@@ -106,7 +106,7 @@ func (r *reader) bytes(n int) []byte {
 
 func (r *reader) text() string { return string(r.bytes(int(r.unsigned()))) }
 
-// value reads a value, as JSON has it.
+// value reads a value and returns it as JSON.
 func (r *reader) value() any {
 	switch r.bytes(1)[0] {
 	case isInteger:
@@ -125,7 +125,7 @@ func (r *reader) value() any {
 		return false
 	case isTime:
 		return time.Unix(0, r.integer()).UTC().Format(time.RFC3339Nano)
-	case isDuration: // with its unit, as the log has it in its text form
+	case isDuration: // with its unit, as in the text form of the log
 		return time.Duration(r.integer()).String()
 	case isJSON:
 		return json.RawMessage(r.text())
@@ -133,7 +133,7 @@ func (r *reader) value() any {
 	return r.text()
 }
 
-// parse reads what comes first in a line that was kept. A gap is none.
+// parse reads the beginning of a stored line, up to the attributes. ok is false for a gap.
 func parse(number uint64, kept []byte) (line Line, ok bool) {
 	if len(kept) == 0 {
 		return line, false
@@ -144,8 +144,8 @@ func parse(number uint64, kept []byte) (line Line, ok bool) {
 	return line, true
 }
 
-// Text returns the value of an attribute that is a text, or "". Many lines are asked for few attributes, so it reads no other one, and keeps its
-// place as a number: a slice that moves costs three times as much.
+// Text returns the value of an attribute if it is a text, or "". It is called for many lines and few attributes, so it reads no other value, and
+// keeps its position as a number: moving a slice would take three times as long.
 func (l *Line) Text(key string) (value string) {
 	b := l.rest
 	for at := 0; at < len(b); {
@@ -159,12 +159,12 @@ func (l *Line) Text(key string) (value string) {
 		case isFloat:
 			at += 8
 		case isInteger, isUnsigned, isTime, isDuration:
-			_, size = binary.Uvarint(b[at:]) // a Varint is as long
+			_, size = binary.Uvarint(b[at:]) // a Varint has the same length
 			at += size
 		case isText, isJSON:
 			n, size = binary.Uvarint(b[at:])
 			at += size
-			if kind == isText && string(name) == key { // as in Attributes, the last one of a name counts
+			if kind == isText && string(name) == key { // as in Attributes, the last attribute of a name counts
 				value = string(b[at : at+int(n)])
 			}
 			at += int(n)
@@ -173,7 +173,7 @@ func (l *Line) Text(key string) (value string) {
 	return value
 }
 
-// read reads the rest.
+// read reads the message and the attributes.
 func (l *Line) read() {
 	l.Message, l.Attributes = string(l.message), map[string]any{}
 	for len(l.rest) > 0 {

@@ -1,5 +1,5 @@
-// Package recent keeps the last lines of a log in memory, within a bound of bytes, for those who look at them and for those who wait for more.
-// Nothing is kept for a slow reader: it is told how many lines it has missed.
+// Package recent keeps the last lines of a log in memory, within a bound of bytes, for readers who look at them or wait for more. Nothing is stored
+// for a slow reader: it is told how many lines it has missed.
 package recent
 
 import (
@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// logBytes is what lines of the log may take.
+	// logBytes is how many bytes the lines of a log may take.
 	logBytes = 1 << 20
 	// maxLine is the size of the largest line that is kept, in bytes.
 	maxLine = 32 << 10
@@ -19,11 +19,11 @@ const (
 	chunkSize = 4 * maxLine
 )
 
-// A Log is the last lines of a log. It is safe for concurrent use.
+// A Log keeps the last lines of a log. It is safe for concurrent use.
 type Log struct {
 	Lines Ring
 
-	buffers sync.Pool // for lines, which are made before a ring is locked: that runs methods of what is logged
+	buffers sync.Pool // buffers for lines, which are encoded before the ring is locked: encoding runs methods of logged values
 }
 
 // New returns a log without lines.
@@ -31,14 +31,14 @@ func New() *Log {
 	return &Log{Lines: Ring{most: logBytes}, buffers: sync.Pool{New: func() any { return new([]byte) }}}
 }
 
-// Handler returns a handler that hands lines on to next, and keeps them. It keeps what next is enabled for.
+// Handler returns a handler that keeps lines and passes them on to next. It is enabled for the levels that next is enabled for.
 func (l *Log) Handler(next slog.Handler) slog.Handler { return &handler{log: l, next: next} }
 
 type handler struct {
 	log    *Log
 	next   slog.Handler
 	preset []byte // attributes of every line
-	group  string // what their names begin with
+	group  string // the prefix of attribute names
 }
 
 // Enabled implements slog.Handler.
@@ -79,31 +79,31 @@ func (h *handler) WithGroup(name string) slog.Handler {
 	return &with
 }
 
-// A Line is one that was kept.
+// A Line is a line of the log.
 type Line struct {
-	// Number is the line's, the first being 1.
+	// Number is the number of the line, from 1.
 	Number uint64
 	Time   time.Time
 	Level  slog.Level
-	// Message and Attributes are the rest, as JSON has it; a duration is a text with its unit. Attributes of a group have its name and a dot before
-	// theirs. A line that is to be matched has neither yet.
+	// Attributes are JSON; a duration is a text with its unit. The name of an attribute in a group begins with the group's name and a dot. Message
+	// and Attributes are not set yet while a line is matched.
 	Message    string
 	Attributes map[string]any
 
-	message []byte // as it is kept
-	rest    reader // the attributes, as they are kept
+	message []byte // the stored line
+	rest    reader // the stored attributes
 }
 
-// A Ring is the last lines, up to a number of bytes.
+// A Ring keeps the last lines, up to a number of bytes.
 type Ring struct {
 	most int
 
 	mu     sync.Mutex
-	chunk  []byte   // has the newest lines
-	lines  [][]byte // the oldest first; they are parts of chunks
+	chunk  []byte   // the chunk of the newest lines
+	lines  [][]byte // the oldest first; slices of chunks
 	bytes  int
 	last   uint64        // the number of the last line
-	coming chan struct{} // closed with the next line; if nil, nobody waits
+	coming chan struct{} // closed when the next line comes; nil if nobody waits
 }
 
 // add keeps a copy of a line.
@@ -133,12 +133,12 @@ func (r *Ring) add(line []byte) {
 	}
 }
 
-// cost returns what a line counts, with what is kept beside its bytes.
+// cost returns how many bytes a line counts for, including the overhead.
 func cost(bytes int) int { return bytes + 32 }
 
-// After returns the lines that match and have a higher number, the oldest first. If there are more than most, it returns the last ones, or with
-// forward the first ones, so that the next call can go on. last is the number of the last line that was looked at, and missed says how many are
-// no longer kept. match asks a line for its attributes with [Line.Text].
+// After returns the lines that match and have a higher number, the oldest first. If there are more than most, it returns the last ones, or the first
+// ones if forward is true, so that the next call can continue. last is the number of the last line that was looked at, and missed how many lines are
+// no longer kept. match gets the attributes of a line with [Line.Text].
 func (r *Ring) After(number uint64, most int, forward bool, match func(*Line) bool) (lines []Line, last, missed uint64) {
 	r.mu.Lock()
 	first, last := r.last-uint64(len(r.lines))+1, r.last
@@ -146,12 +146,12 @@ func (r *Ring) After(number uint64, most int, forward bool, match func(*Line) bo
 		number = 0
 	}
 	from := max(number+1, first)
-	kept := slices.Clone(r.lines[from-first:]) // what is added waits meanwhile
+	kept := slices.Clone(r.lines[from-first:]) // new lines wait meanwhile
 	r.mu.Unlock()
 	if number > 0 && number+1 < first {
 		missed = first - number - 1
 	}
-	var line Line // one for all that don't match
+	var line Line // used again for all lines that don't match
 	take := func(n uint64) {
 		var ok bool
 		if line, ok = parse(n, kept[n-from]); ok && match(&line) {
@@ -174,7 +174,7 @@ func (r *Ring) After(number uint64, most int, forward bool, match func(*Line) bo
 	return lines, last, missed
 }
 
-// Wait waits until there is a line with a higher number than one, or ctx ends.
+// Wait waits until there is a line with a number above after, or ctx ends.
 func (r *Ring) Wait(ctx context.Context, number uint64) {
 	r.mu.Lock()
 	if r.last > number {

@@ -1,10 +1,10 @@
 package redact
 
-// A Chain is Redactors that look one after the other. What an earlier one has taken out no later one sees. Its size is fixed, so that making one
-// takes no memory.
+// A Chain applies several Redactors one after another. A later one does not see what an earlier one has removed. Its size is fixed, so that making a
+// Chain allocates nothing.
 type Chain [3]*Redactor
 
-// Empty reports whether there is nothing to find.
+// Empty reports whether the Chain finds nothing.
 func (c Chain) Empty() bool {
 	for _, r := range c {
 		if !r.Empty() {

@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	longLine = 32      // bytes of a line that is looked for by itself: a shorter one may be no secret
-	minCode  = 16      // bytes of a secret whose decoding is looked for, too, and that is looked for in two encodings
-	maxCode  = 4 << 10 // bytes of the longest that is looked for in two encodings: a key of 4096 bits has less
+	longLine = 32      // bytes of the shortest line that is looked for by itself: a shorter one may not be secret
+	minCode  = 16      // bytes of the shortest secret whose decoded form is looked for, too, and which is looked for in two encodings
+	maxCode  = 4 << 10 // bytes of the longest secret that is looked for in two encodings: a key of 4096 bits is shorter
 )
 
-// wholes returns the texts that stand for a secret, each looked for as a whole: itself, its long lines, and, for Basic authentication, the
-// text that it is the base64 of.
+// wholes returns the texts that give a secret away, each of which is looked for as a whole: the secret, its long lines and, because of Basic
+// authentication, the text that it decodes to from base64.
 func wholes(s string) []string {
 	list := []string{s}
 	if strings.Contains(s, "\n") {
 		for line := range strings.SplitSeq(s, "\n") {
 			line = strings.TrimSuffix(line, "\r")
-			if len(line) >= longLine && !strings.HasPrefix(line, "-----") { // which all keys of a kind have
+			if len(line) >= longLine && !strings.HasPrefix(line, "-----") { // the same in all keys of a kind
 				list = append(list, line)
 			}
 		}
@@ -47,8 +47,8 @@ func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// forms yields a text unchanged, in each encoding, and in some encodings within others. Escapes are undone in what is searched:
-// here they matter within other encodings only.
+// forms yields a text unchanged, in each encoding, and in some encodings within others. Escapes are decoded in the text that is searched, so here
+// they only matter within other encodings.
 func forms(s string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		inner := map[string]bool{s: true}
@@ -56,10 +56,10 @@ func forms(s string) iter.Seq[string] {
 			inner[form] = true
 		}
 		for form := range inner {
-			if !yield(form) || !yield(strings.ReplaceAll(form, " ", "+")) { // as it is when the escapes of a query are undone
+			if !yield(form) || !yield(strings.ReplaceAll(form, " ", "+")) { // as it is after the escapes of a query are decoded
 				return
 			}
-			// Base64 in base64 leaves two bytes at each end undecided. Of a short secret they would be a step to guess separately.
+			// Base64 in base64 leaves two bytes at each end open. In a short secret, an attacker could guess these separately.
 			if form != s && (len(s) < minCode || len(s) > maxCode) {
 				continue
 			}
@@ -77,7 +77,8 @@ func forms(s string) iter.Seq[string] {
 	}
 }
 
-// inBase32 returns the part of a text's base32 that depends on s alone, for any text that has s, as codes does.
+// inBase32 returns, for each position that s can have in a larger text, the part of the text's base32 that depends on s alone, as codes does for
+// base64.
 func inBase32(s string) (list []string) {
 	for offset := range 5 {
 		code := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString([]byte("\x00\x00\x00\x00"[:offset] + s))
@@ -86,8 +87,8 @@ func inBase32(s string) (list []string) {
 	return list
 }
 
-// codes returns a text in hexadecimal digits, and the digits of base64 that depend on it alone, wherever it stands in a larger text:
-// there are three, by where it begins.
+// codes returns a text in hexadecimal, and the base64 digits that depend on it alone when it is part of a larger text. There are three variants, one
+// for each position modulo three.
 func codes(s string) []string {
 	digits := hex.EncodeToString([]byte(s))
 	list := []string{digits, strings.ToUpper(digits)}
@@ -100,11 +101,10 @@ func codes(s string) []string {
 	return list
 }
 
-// escaped returns a text as it stands in URLs, JSON and HTML. Writers escape different signs. These are the usual sets: a server that
-// escapes more than it must writes what another one writes.
+// escaped returns a text with the escapes of URLs, JSON and HTML. Programs escape different characters; these are the usual sets.
 func escaped(s string) []string {
 	list := []string{
-		strings.ReplaceAll(s, " ", "+"), strings.ReplaceAll(s, "+", " "), // as programs that implement only a part read and write queries
+		strings.ReplaceAll(s, " ", "+"), strings.ReplaceAll(s, "+", " "), // the way of some programs to read and write queries
 		html.EscapeString(s), htmlOfOthers.Replace(s), htmlByNumber.Replace(s),
 	}
 	for _, plain := range []string{"-_.~", "-_.", "-_.*", "-_.~!'()*", "-_.~/", "-_.~$&+:=@", "-_.~!'()*;/?:@&=+$,#"} {
@@ -117,7 +117,7 @@ func escaped(s string) []string {
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(forHTML)
-		_ = e.Encode(s) // of a string, to memory
+		_ = e.Encode(s) // a string written to memory
 		text := strings.TrimSuffix(b.String(), "\n")
 		text = text[1 : len(text)-1]
 		for _, text := range []string{text, asciiOnly(text), jsonOfNET.Replace(text)} {
@@ -133,7 +133,7 @@ var (
 	jsonOfNET    = strings.NewReplacer("+", `\u002B`, "'", `\u0027`, "`", `\u0060`, `\"`, `\u0022`, `\u003c`, `\u003C`, `\u003e`, `\u003E`)
 )
 
-// percentEscaped returns a text with all but letters, digits and the signs of plain written in a format.
+// percentEscaped returns a text in which all bytes but letters, digits and the characters in plain are written in a format.
 func percentEscaped(s, plain, format string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {
@@ -161,7 +161,7 @@ func asciiOnly(s string) string {
 	return b.String()
 }
 
-// wide returns a text in UTF-16, without the zero that begins or ends it.
+// wide returns a text in UTF-16, without the zero byte at its beginning or end.
 func wide(s string) []string {
 	if !utf8.ValidString(s) {
 		return nil

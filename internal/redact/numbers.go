@@ -1,17 +1,17 @@
 package redact
 
-// A lister reads a text as lists of numbers, each a byte, with any signs between them. They may be decimal, octal with or without 0o, or
-// hexadecimal with or without 0x. Of the latter one word may have several, as xxd writes them. Other words end a list.
-// Not so the keys of an object, {"0":104,"1":117}, which is JSON's form of an array of bytes, and what stands beside the bytes in a dump:
-// where a line is, and its text.
+// A lister reads a text as lists of numbers, each a byte, with any punctuation between them. They may be decimal, octal with or without 0o, or
+// hexadecimal with or without 0x; a hexadecimal word may contain several bytes, as xxd writes them. Other words end a list, with two exceptions: the
+// keys of an object such as {"0":104,"1":117}, which is JSON's form of an array of bytes, and what a dump has beside the bytes: the offset of a line,
+// and its text.
 type lister struct {
 	text               []byte
 	ten, eight, base16 *search
 	begins             bool // a line begins
-	dump               int  // the end of the line, if it belongs to a dump
+	dump               int  // the end of the line if the line belongs to a dump
 }
 
-// inNumbers returns what is found in the lists of numbers of a text, after what was found before.
+// inNumbers appends the finds in the lists of numbers of a text to earlier finds.
 func (r *Redactor) inNumbers(b []byte, found []span) []span {
 	ten, eight, sixteen := search{index: &r.index, found: found}, search{index: &r.index}, search{index: &r.index}
 	l := lister{text: b, ten: &ten, eight: &eight, base16: &sixteen, begins: true}
@@ -30,7 +30,7 @@ func (r *Redactor) inNumbers(b []byte, found []span) []span {
 	return append(append(ten.found, eight.found...), sixteen.found...)
 }
 
-// between reads a sign between words, and returns where the next one is.
+// between reads a character between words, and returns the position after it.
 func (l *lister) between(i int) int {
 	switch c := l.text[i]; {
 	case c == '\n' || c == '"':
@@ -50,7 +50,7 @@ func (l *lister) between(i int) int {
 	return i + 1
 }
 
-// number reports whether there is a word that may be a byte.
+// number reports whether the word at i may be a byte.
 func (l *lister) number(i int) bool {
 	end := i
 	for end < len(l.text) && isWord[l.text[end]] && end <= i+3 {
@@ -73,7 +73,7 @@ func (l *lister) word(begin, end int) {
 	}
 	until := end
 	if end <= l.dump {
-		until = l.dump // with the text of the line, which shows what the numbers are
+		until = l.dump // the text of the line of a dump follows, so the numbers are bytes
 	}
 	n, ok := value(word, 3, 10)
 	l.ten.give(n, ok, begin, until)
@@ -109,7 +109,7 @@ func (s *search) give(n rune, ok bool, begin, end int) {
 	}
 }
 
-// beside reports whether a word is none of a list, but stands beside its numbers: as a key, or as the place of a line in a dump.
+// beside reports whether a word is not part of a list, but is beside its numbers: a key, or the offset of a line in a dump.
 func (l *lister) beside(word []byte, end int) bool {
 	rest := l.text[end:]
 	quotes := 0
@@ -122,7 +122,7 @@ func (l *lister) beside(word []byte, end int) bool {
 	if !key && !place || !hexadecimal(word) {
 		return false
 	}
-	if place && end > l.dump { // a line is read to its end once, whatever is in it
+	if place && end > l.dump { // the end of each line is looked for only once
 		l.dump = end
 		for l.dump < len(l.text) && !l.lineEnds(l.dump) {
 			l.dump++
@@ -131,12 +131,12 @@ func (l *lister) beside(word []byte, end int) bool {
 	return true
 }
 
-// lineEnds reports whether a line ends there, in a text or in a string of JSON.
+// lineEnds reports whether a line ends at i, in a text or in a JSON string.
 func (l *lister) lineEnds(i int) bool {
 	return l.text[i] == '\n' || l.text[i] == '\\' && i+1 < len(l.text) && l.text[i+1] == 'n'
 }
 
-// prefixed returns a word without 0x, or 0o.
+// prefixed returns a word without its prefix 0x or 0o.
 func prefixed(word []byte, sign byte) []byte {
 	if len(word) > 2 && word[0] == '0' && word[1]|0x20 == sign {
 		return word[2:]
@@ -144,7 +144,7 @@ func prefixed(word []byte, sign byte) []byte {
 	return word
 }
 
-// value reads a number of at most that many digits.
+// value reads a number with at most that many digits.
 func value(word []byte, digits int, base rune) (n rune, ok bool) {
 	if len(word) > digits {
 		return 0, false

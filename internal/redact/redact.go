@@ -1,41 +1,42 @@
-// Package redact takes secrets out of bytes, so that what a server sends back, or a guest says, shows none.
+// Package redact removes secrets from bytes, so that neither an answer of a server nor the output of a guest shows one.
 //
-// A [Redactor] finds a secret as it is, and as servers and programs write what they were sent: in base64, base32, hexadecimal digits,
-// lists and dumps of numbers, UTF-16, quoted-printable, with the escapes of URLs, JSON, HTML and most programming languages, and, of 16
-// bytes to 4 KiB, in two of these within each other; with lines broken elsewhere. A secret of several lines is also found by each of its lines that is long.
+// A [Redactor] finds a secret as it is, and in the forms in which programs write what they were sent: in base64, base32, hexadecimal, lists and dumps
+// of numbers, UTF-16 and quoted-printable, and with the escapes of URLs, JSON, HTML and most programming languages; also with different line breaks.
+// A secret of 16 bytes to 4 KiB is also found in two of these encodings within each other. A secret of several lines is also found by each of its
+// long lines.
 //
-// A find is all or nothing. Somebody who can have texts redacted, and sees the result, can ask whether a text has the secret.
-// If a piece of it were found, too, they could ask for it piece by piece: its first letters and a guess of the next one, some 25 times for
-// each. So nothing is found but the whole, in exactly the secret's letters, and exactly what was found is replaced, whatever stands around
-// it. The price is that a piece of a secret is not found: one that a server has cut, or written in a column. Nor is what somebody has
-// disguised on purpose: reversed, encrypted, or in encodings that are not named above.
+// A find is all or nothing. Somebody who can have texts redacted, and sees the result, can test whether a text contains the secret. If pieces of the
+// secret were found, too, they could guess it piece by piece: its first letters and then the next one, with some 25 tries for each letter. So only
+// the whole secret is found, in exactly its letters, and exactly the find is replaced, whatever is around it. The price is that a piece of a secret
+// is not found, such as one that a server has cut or written in a column. Neither is a secret that somebody has disguised on purpose: reversed,
+// encrypted, or in another encoding.
 package redact
 
 import "slices"
 
-// Mark replaces what was taken out, whatever that was. It is no longer than the shortest find, so that a text never gets longer.
+// Mark replaces every find. It is no longer than the shortest find, so that a text never gets longer.
 const Mark = "[secret]"
 
 // shortest is the size in bytes of the shortest pattern. A shorter one would be found in texts that have nothing to do with it.
 const shortest = 8
 
-// A Redactor finds some secrets. It does not change, and is safe for concurrent use. A nil Redactor finds nothing.
+// A Redactor finds a set of secrets. It never changes, and is safe for concurrent use. A nil Redactor finds nothing.
 type Redactor struct {
 	index
-	folded *Redactor // finds them in lower case, whatever case they have
+	folded *Redactor // finds the secrets in any case: patterns and texts are in lower case
 }
 
-// Findable reports whether a Redactor looks for a secret: whether it has eight bytes that are neither ends of lines nor
-// backslashes, which encodings add and leave out.
+// Findable reports whether a Redactor looks for a secret: the secret must have eight bytes other than line breaks and backslashes, which encodings
+// add and remove.
 func Findable(secret string) bool { return len(plainOf(secret)) >= shortest }
 
 // New returns a Redactor that finds the secrets that are Findable. It takes 3 to 25 KB for each secret of one line, and half a millisecond.
 func New(secrets ...string) *Redactor { return NewFamily().New(secrets...) }
 
-// A Family makes Redactors that can be joined, which takes a hundredth of the time of making one anew.
+// A Family makes Redactors that can be joined. Joining takes a hundredth of the time of making a new Redactor.
 type Family struct{ base uint64 }
 
-// NewFamily returns another Family than all others.
+// NewFamily returns a new Family.
 func NewFamily() Family { return Family{newBase()} }
 
 // New is like the function New.
@@ -61,7 +62,7 @@ func (f Family) New(secrets ...string) *Redactor {
 	return r
 }
 
-// Join returns a Redactor that finds what all of them find, which this Family has made. A nil one finds nothing.
+// Join returns a Redactor that finds what any of the given ones finds. This Family must have made them. A nil Redactor finds nothing.
 func (f Family) Join(all ...*Redactor) *Redactor {
 	joined := &Redactor{newIndex(f.base), &Redactor{index: newIndex(f.base)}}
 	copied, folded := map[uint64]bool{}, map[uint64]bool{}
@@ -76,11 +77,11 @@ func (f Family) Join(all ...*Redactor) *Redactor {
 	return joined
 }
 
-// Empty reports whether there is nothing to find.
+// Empty reports whether the Redactor finds nothing.
 func (r *Redactor) Empty() bool { return r == nil || len(r.groups) == 0 }
 
-// Bytes returns b with Mark in the place of each find: b itself if there is none, and a new slice otherwise. b is not changed.
-// It takes some nanoseconds for each byte, whatever is in b.
+// Bytes returns b with Mark in place of each find: b itself if there is none, and a new slice otherwise. b is not changed. It takes a few nanoseconds
+// for each byte, whatever is in b.
 func (r *Redactor) Bytes(b []byte) []byte {
 	found := r.find(b)
 	if found == nil {
@@ -89,7 +90,7 @@ func (r *Redactor) Bytes(b []byte) []byte {
 	return replace(b, found)
 }
 
-// replace returns b with Mark in the place of each find.
+// replace returns b with Mark in place of each find.
 func replace(b []byte, found []span) []byte {
 	clean := make([]byte, 0, len(b))
 	next := 0
@@ -113,8 +114,8 @@ func (r *Redactor) String(s string) string {
 	return s
 }
 
-// Name is String for the name of a header. Servers and clients change its case, so a find has the secret's letters in whatever case, as it is
-// or in an encoding of [New]'s that isn't within another.
+// Name is String for the name of a header. Servers and clients change its case, so a secret is found in any case, as it is or in one encoding, but
+// not in two within each other.
 func (r *Redactor) Name(s string) string {
 	if r.Empty() {
 		return s
@@ -126,7 +127,7 @@ func (r *Redactor) Name(s string) string {
 	return s
 }
 
-// lower returns a text with the letters of ASCII in lower case, and of the same length.
+// lower returns a text of the same length with ASCII letters in lower case.
 func lower[T string | []byte](s T) T {
 	b := []byte(s)
 	for i, c := range b {
@@ -140,7 +141,7 @@ func lower[T string | []byte](s T) T {
 // A span is a part of a text.
 type span struct{ begin, end int }
 
-// find returns the finds in b in order, none of which overlaps another.
+// find returns the finds in b, in order and without overlaps.
 func (r *Redactor) find(b []byte) []span {
 	if r.Empty() {
 		return nil

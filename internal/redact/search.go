@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// An index knows patterns by their first bytes, and by the length and a hash of the others. It keeps none of them, so its size does not
-// depend on the secret's length, and a text is read once for all secrets.
+// An index knows patterns by their first bytes, and by the length and a hash of the remaining bytes. It does not store the patterns, so its size does
+// not depend on the length of secrets, and a text is read once for all secrets.
 type index struct {
-	base   uint64 // of the hash: authors of texts don't know it, or they could make two texts with one hash
+	base   uint64 // of the hash: it is secret, since otherwise authors could make two texts with the same hash
 	groups map[uint64]group
-	filter []uint64 // lets through one in 16 texts of eight bytes that no pattern begins with
+	filter []uint64 // a filter that wrongly passes one in 16 texts of eight bytes
 	shift  int
 }
 
-// A group is the patterns with the same first bytes: the hashes of the others by their length, and the lengths.
+// A group has the patterns with the same first bytes: the hashes of the remaining bytes by their length, and the lengths.
 type group struct {
 	rests   map[rest]bool
 	lengths []length
@@ -27,7 +27,7 @@ type rest struct {
 	hash   uint64
 }
 
-// A length is one that patterns have beyond the first bytes, and base to the power of it.
+// A length is how many bytes some patterns have after the first ones, with base to the power of that number.
 type length struct {
 	n     int
 	power uint64
@@ -37,7 +37,7 @@ func newBase() uint64 { return rand.Uint64N(prime-1<<32) + 1<<32 }
 
 func newIndex(base uint64) index { return index{base: base, groups: map[uint64]group{}} }
 
-// prime is the modulus of the hash. Two texts of n bytes have one hash for n of that many bases.
+// prime is the modulus of the hash. Two texts of n bytes have the same hash for at most n of all bases.
 const prime = 1<<61 - 1
 
 // times returns a*b modulo prime.
@@ -79,8 +79,8 @@ func (x *index) add(pattern []byte) {
 	x.groups[first] = g
 }
 
-// join adds the patterns of an index with the same base. What both have is copied, once: copied has what was. The rest is shared, since nobody
-// changes an index that is in use.
+// join adds the patterns of an index with the same base. A group that both have is copied, but only once: copied has the groups that were. Other
+// groups are shared, since nobody changes an index that is in use.
 func (x *index) join(other index, copied map[uint64]bool) {
 	if x.base != other.base {
 		panic("redact: redactors of two families are joined")
@@ -104,7 +104,7 @@ func (x *index) join(other index, copied map[uint64]bool) {
 	}
 }
 
-// fill makes the filter.
+// fill sets the filter.
 func (x *index) fill() {
 	size := 6
 	for 1<<size < len(x.groups)*16 {
@@ -123,23 +123,23 @@ func (x *index) slot(first uint64) uint64 { return first * 0x9e3779b97f4a7c15 >>
 type search struct {
 	*index
 	read    int    // bytes since the view began
-	window  uint64 // the last eight of them
+	window  uint64 // the last eight bytes
 	begins  [shortest]int
-	hash    uint64 // of all since something was begun
+	hash    uint64 // of all bytes since the first possible find
 	pending []begun
 	found   []span
 }
 
-// A begun may become a find: it is a text that begins as patterns do.
+// A begun is a possible find: a text that begins like some patterns.
 type begun struct {
-	due   int // where its last byte is: what read is then
+	due   int // the value of read at its last byte
 	begin int // in the text
 	first uint64
 	hash  uint64 // before its rest
 	length
 }
 
-// add takes the next byte of the view, which stands in the text from begin to end.
+// add takes the next byte of the view, which the text has from begin to end.
 func (s *search) add(c byte, begin, end int) {
 	s.read++
 	s.window = s.window<<8 | uint64(c)
@@ -155,10 +155,10 @@ func (s *search) add(c byte, begin, end int) {
 	}
 }
 
-// skip notes that the next byte does not continue the last.
+// skip says that the next byte does not continue the last one.
 func (s *search) skip() { s.read, s.window, s.pending = 0, 0, s.pending[:0] }
 
-// begin notes a possible find, since patterns begin with the last bytes.
+// begin adds possible finds: some patterns begin with the last eight bytes.
 func (s *search) begin(end int) {
 	g, ok := s.groups[s.window]
 	if !ok {
@@ -174,7 +174,7 @@ func (s *search) begin(end int) {
 	}
 }
 
-// judge takes what is due from pending, and adds it to the finds if it is one.
+// judge removes the possible finds that end here from pending, and keeps those that really are finds.
 func (s *search) judge(end int) {
 	b := s.pop()
 	if hash := plus(s.hash, prime-times(b.hash, b.power)); s.groups[b.first].rests[rest{b.n, hash}] {
@@ -182,7 +182,7 @@ func (s *search) judge(end int) {
 	}
 }
 
-// push and pop keep pending as a heap, with what is due next at its top.
+// push and pop keep pending as a heap, with the one that ends next at the top.
 func (s *search) push(b begun) {
 	s.pending = append(s.pending, b)
 	for i := len(s.pending) - 1; i > 0; {

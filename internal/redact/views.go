@@ -8,16 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// A view is a way to read a text. It gives bytes to its search: what they stand for, and where they stand. Ends of lines, control
-// characters, every second byte of UTF-16 among them, and backslashes are left out of every view and every pattern, as encodings
-// add and leave them out.
+// A view is a way to read a text. It passes decoded bytes, with their positions, to its search. Line breaks, backslashes and control characters, such
+// as every second byte of UTF-16, are left out of every view and every pattern, since encodings add and remove them.
 //
-// A secret gets the same plain form as a text, so a secret that looks escaped itself is found, too.
+// Secrets are decoded in the same way as texts, so a secret that looks escaped itself is found, too.
 
-// inViews returns what is found in each view of a text.
+// inViews returns the finds in all views of a text.
 func (r *Redactor) inViews(b []byte) []span {
 	undone := search{index: &r.index}
-	if undone.unescape(b) { // what looks like an escape may be the beginning of a secret, after a sign of the text
+	if undone.unescape(b) { // what looks like an escape may be a character of the text and then the beginning of a secret
 		raw := search{index: &r.index, found: undone.found}
 		raw.verbatim(b)
 		undone.found = raw.found
@@ -27,14 +26,14 @@ func (r *Redactor) inViews(b []byte) []span {
 	return mail.found
 }
 
-// plainOf returns the form of a pattern in texts whose escapes are undone.
+// plainOf returns the form of a pattern for texts with decoded escapes.
 func plainOf(text string) []byte {
 	plain := make([]byte, 0, len(text))
 	unescape([]byte(text), func(c byte, _, _ int) { plain = append(plain, c) })
 	return plain
 }
 
-// verbatim returns the form of a pattern in texts whose escapes are not undone, or whose signs are escaped themselves.
+// verbatim returns the form of a pattern for texts whose escapes are not decoded, or are escaped themselves.
 func verbatim(pattern string) []byte {
 	plain := make([]byte, 0, len(pattern))
 	for _, c := range []byte(pattern) {
@@ -62,7 +61,7 @@ func (s *search) verbatim(b []byte) {
 	}
 }
 
-// unescape reads a text with the escapes of URLs, HTML, JSON and programming languages undone. It reports whether there was one.
+// unescape reads a text and decodes the escapes of URLs, HTML, JSON and programming languages. It reports whether there were any.
 func (s *search) unescape(b []byte) (undone bool) { return unescape(b, s.add) }
 
 func unescape(b []byte, add func(c byte, begin, end int)) (undone bool) {
@@ -101,11 +100,11 @@ func unescape(b []byte, add func(c byte, begin, end int)) (undone bool) {
 	return undone
 }
 
-// isByte reports whether an escape is of a byte, and not of a character.
+// isByte reports whether an escape stands for a byte rather than a character.
 func isByte(escape []byte) bool { return !bytes.ContainsAny(escape, "uU") }
 
-// quotedPrintable reads a text as mail has it: with = before two hexadecimal digits, and before ends of lines that are none. The text
-// of a URL can look like it, so that this is not one of the escapes that are always undone.
+// quotedPrintable reads a text in the encoding of mail: = comes before two hexadecimal digits, and before a line break that does not count. A URL can
+// look like it, so these escapes are not always decoded.
 func (s *search) quotedPrintable(b []byte) {
 	if !bytes.Contains(b, []byte("=")) {
 		return
@@ -126,8 +125,7 @@ func (s *search) quotedPrintable(b []byte) {
 	}
 }
 
-// percent reads the escape of URLs at the beginning of b, which may be escaped itself, any number of times. n is its length, 0 where it is
-// none.
+// percent reads the URL escape at the beginning of b, which may be escaped itself, any number of times. n is its length, or 0 if there is none.
 func percent(b []byte) (c rune, n int) {
 	n = 1
 	for len(b) >= n+4 && b[n] == '2' && b[n+1] == '5' && digit(b[n+2]) >= 0 && digit(b[n+3]) >= 0 {
@@ -144,8 +142,8 @@ func percent(b []byte) (c rune, n int) {
 	return 0, 0
 }
 
-// backslash reads the escape of JSON, and of most programming languages, at the beginning of b, whose backslash may be escaped itself. It
-// returns -1 for an escape of a character that is left out.
+// backslash reads the escape of JSON and most programming languages at the beginning of b, whose backslash may be escaped itself. It returns -1 for
+// the escape of a character that views leave out.
 func backslash(b []byte) (r rune, n int) {
 	for n < len(b) && b[n] == '\\' {
 		n++
@@ -187,7 +185,7 @@ func backslash(b []byte) (r rune, n int) {
 	return -1, n
 }
 
-// braced reads a number of hexadecimal digits in braces. end is after them.
+// braced reads a hexadecimal number in braces. end is the position after it.
 func braced(b []byte, at int) (r rune, end int, ok bool) {
 	if len(b) <= at || b[at] != '{' {
 		return 0, 0, false
@@ -199,7 +197,7 @@ func braced(b []byte, at int) (r rune, end int, ok bool) {
 	return r, end + 1, end > at+1 && end < len(b) && b[end] == '}' && 0 <= r && r <= utf8.MaxRune
 }
 
-// entities are the entities of HTML and XML for the signs of ASCII, in small letters.
+// entities are the HTML and XML entities of ASCII characters, in small letters.
 var entities = map[string]rune{
 	"lt": '<', "gt": '>', "quot": '"', "apos": '\'', "nbsp": ' ', "excl": '!', "num": '#', "dollar": '$', "percnt": '%', "lpar": '(', "rpar": ')',
 	"ast": '*', "plus": '+', "comma": ',', "period": '.', "sol": '/', "colon": ':', "semi": ';', "equals": '=', "quest": '?', "commat": '@',
@@ -207,7 +205,7 @@ var entities = map[string]rune{
 	"verbar": '|', "vert": '|', "rcub": '}', "rbrace": '}', "bsol": '\\',
 }
 
-// entity reads the escape of HTML and XML at the beginning of b, whose sign may be escaped itself.
+// entity reads the HTML or XML entity at the beginning of b, whose ampersand may be escaped itself.
 func entity(b []byte) (r rune, n int) {
 	n = 1
 	for len(b) >= n+4 && strings.EqualFold(string(b[n:n+4]), "amp;") {
@@ -219,7 +217,7 @@ func entity(b []byte) (r rune, n int) {
 			end, base = end+1, 16
 		}
 	}
-	const longest = 10 // signs of a name or number
+	const longest = 10 // characters of a name or number
 	begin := end
 	for end < len(b) && end < begin+longest && (base == 0 && isWord[b[end]] || base > 0 && digit(b[end]) >= 0 && int(digit(b[end])) < base) {
 		end++
@@ -242,7 +240,7 @@ func entity(b []byte) (r rune, n int) {
 	return r, n
 }
 
-// number reads a number of that many hexadecimal digits.
+// number reads a hexadecimal number with that many digits.
 func number(b []byte, at, digits int) (value rune, ok bool) {
 	if len(b) < at+digits {
 		return 0, false

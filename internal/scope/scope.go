@@ -1,4 +1,4 @@
-// Package scope reads the scopes of a token: patterns of tools, and roles.
+// Package scope reads the scopes of a token: patterns of tools and names of roles.
 package scope
 
 import (
@@ -15,14 +15,14 @@ import (
 // Max is how many scopes a token may have.
 const Max = 64
 
-// A Set is what a token may do. The zero Set is nothing. It must not be changed.
+// A Set says what a token may do. The zero Set allows nothing. It must not be changed.
 type Set struct {
 	Tools    []string // patterns
 	Approved []string // paths of tools with their fingerprints
-	Roles    []string // words as they are written
+	Roles    []string // names of roles as they were written
 }
 
-// included returns the roles that a word gives, or nil if it is not one.
+// included returns the roles that the name of a role includes, or nil for another word.
 func included(word string) []string {
 	switch word {
 	case wasmtools.RoleAdmin:
@@ -33,8 +33,8 @@ func included(word string) []string {
 	return nil
 }
 
-// Parse reads scopes. "*" is every tool, and no role. An error has nothing of the scope that it is about, which may be a secret in the wrong
-// place, but its number.
+// Parse reads scopes. "*" means every tool, but no role. An error names a scope by its number only, since the scope may be a secret in the wrong
+// place.
 func Parse(scopes []string) (s Set, err error) {
 	if len(scopes) > Max {
 		return s, fmt.Errorf("there are %d scopes; at most %d are allowed: use patterns such as \"math/*\"", len(scopes), Max)
@@ -59,11 +59,11 @@ func Parse(scopes []string) (s Set, err error) {
 	return s, nil
 }
 
-// written returns an approval in the one form in which sets have it, so that they can be compared.
+// written returns an approval in the form that all sets use, so that sets can be compared.
 func written(a pattern.Approval) string { return a.Path[1:] + "@" + a.Fingerprint }
 
-// checkApproved refuses a fingerprint that changes nothing, since another scope has the tool whatever its fingerprint is: whoever wrote it
-// would rely on it.
+// checkApproved refuses a fingerprint that has no effect, because another scope allows the tool with any fingerprint: whoever wrote the fingerprint
+// relies on it.
 func (s Set) checkApproved(scopes []string) error {
 	for i, text := range scopes {
 		if a, ok, err := pattern.ParseApproval(text); ok && err == nil && s.matches(a.Path) {
@@ -73,18 +73,18 @@ func (s Set) checkApproved(scopes []string) error {
 	return nil
 }
 
-// matches reports whether a pattern of the set has the tool at a path.
+// matches reports whether a pattern of the set matches the tool at a path.
 func (s Set) matches(path string) bool {
 	return slices.ContainsFunc(s.Tools, func(p string) bool { return pattern.Match(p, path) })
 }
 
-// allows reports whether the set has a tool with a fingerprint: an element of Approved.
+// allows reports whether the set allows a tool with a fingerprint, in the form of an element of Approved.
 func (s Set) allows(approved string) bool {
 	path, _, _ := strings.Cut(approved, "@")
 	return slices.Contains(s.Approved, approved) || s.matches("/"+path)
 }
 
-// Check returns what is wrong with a scope, without showing it.
+// Check returns what is wrong with a scope, or nil. The error does not show the scope.
 func Check(text string) error {
 	if included(text) != nil {
 		return nil
@@ -110,22 +110,23 @@ func unquoted(err error) error {
 	return errors.New(message)
 }
 
-// Scopes returns the set as Parse reads it.
+// Scopes returns the set in the form that Parse reads.
 func (s Set) Scopes() []string { return slices.Concat(s.Tools, s.Approved, s.Roles) }
 
-// Equal reports whether two sets say the same in the same words.
+// Equal reports whether two sets have the same scopes.
 func (s Set) Equal(other Set) bool {
 	return slices.Equal(s.Tools, other.Tools) && slices.Equal(s.Approved, other.Approved) && slices.Equal(s.Roles, other.Roles)
 }
 
-// Add adds what another set has.
+// Add adds the scopes of another set.
 func (s *Set) Add(other Set) {
 	s.Tools = append(s.Tools, other.Tools...)
 	s.Approved = append(s.Approved, other.Approved...)
 	s.Roles = append(s.Roles, other.Roles...)
 }
 
-// Within returns an error that says which part of the set another one does not have, or nil. Patterns are compared by what they match.
+// Within returns nil if the other set allows everything that this set allows, and otherwise an error that names a scope that it does not. Patterns
+// are compared by what they match.
 func (s Set) Within(all Set) error {
 	for _, role := range s.Roles {
 		if !all.has(role) {
@@ -147,7 +148,7 @@ func (s Set) Within(all Set) error {
 	return nil
 }
 
-// Clip returns the part of the set that another one has, too: each scope of it whole, or not at all.
+// Clip returns the scopes of the set that another set allows, too: each scope as a whole, or not at all.
 func (s Set) Clip(all Set) (clipped Set) {
 	for _, role := range s.Roles {
 		if all.has(role) {
@@ -171,7 +172,7 @@ func (s Set) has(role string) bool {
 	return slices.ContainsFunc(s.Roles, func(own string) bool { return slices.Contains(included(own), role) })
 }
 
-// Principal returns who may do what the set says.
+// Principal returns a principal with the permissions of the set.
 func (s Set) Principal(name, origin string) (*wasmtools.Principal, error) {
 	p, err := wasmtools.NewPrincipal(name, origin, slices.Concat(s.Tools, s.Approved)...)
 	if err != nil {

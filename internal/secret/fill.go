@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Fill returns a text with what get returns in place of each ${secret:name} in it. The error is get's, or says what is wrong with the text,
-// which it does not show.
+// Fill returns a text in which each ${secret:name} is replaced by what get returns for the name. The error is get's, or says what is wrong with the
+// text without showing it.
 func Fill(s string, get func(name string) (string, error)) (string, error) {
 	filled := ""
 	for {

@@ -8,8 +8,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/redact"
 )
 
-// Handler returns a handler that takes all secrets of the store out of messages and attributes, and gives the rest to h. So no
-// line shows one, whoever logs it. While the store has none, lines are passed on as they are.
+// Handler returns a handler that removes all secrets of the store from messages and attributes, and passes the lines on to h. So no line shows a
+// secret, whoever logs it. While the store has no secrets, lines are passed on unchanged.
 func (s *Store) Handler(h slog.Handler) slog.Handler { return handler{h, s} }
 
 type handler struct {
@@ -17,7 +17,7 @@ type handler struct {
 	store *Store
 }
 
-// Handle passes on a line without secrets.
+// Handle removes secrets from a line and passes it on.
 func (h handler) Handle(ctx context.Context, line slog.Record) error {
 	r := h.store.Everything()
 	if r.Empty() {
@@ -31,7 +31,7 @@ func (h handler) Handle(ctx context.Context, line slog.Record) error {
 	return h.Handler.Handle(ctx, clean)
 }
 
-// WithAttrs keeps attributes without the secrets that the store has now.
+// WithAttrs returns a handler with attributes, from which the present secrets of the store are removed.
 func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	if r := h.store.Everything(); !r.Empty() {
 		clean := make([]slog.Attr, len(attrs))
@@ -43,12 +43,12 @@ func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return handler{h.Handler.WithAttrs(attrs), h.store}
 }
 
-// WithGroup keeps the store.
+// WithGroup returns a handler with a group and the same store.
 func (h handler) WithGroup(name string) slog.Handler {
 	return handler{h.Handler.WithGroup(name), h.store}
 }
 
-// without returns an attribute without secrets. One that shows a secret becomes a text.
+// without returns an attribute without secrets. If its value shows a secret, it becomes a text.
 func without(r *redact.Redactor, a slog.Attr) slog.Attr {
 	a.Value = a.Value.Resolve()
 	switch a.Value.Kind() {

@@ -12,24 +12,24 @@ import (
 	"github.com/toolsrv/toolsrv/internal/redact"
 )
 
-// OfPrincipal stands behind the name of a secret of which each caller has one of its own, as in "github@principal". It is no caller's ID.
+// OfPrincipal is the suffix of the name of a secret that differs for each caller, as in "github@principal". It can't be the ID of a caller.
 const OfPrincipal = "@principal"
 
-// ownName returns the name of a caller's own secret among all others. No other secret has an @ in its name.
+// ownName returns the unique name of a caller's own secret. No other secret has an @ in its name.
 func ownName(name string, of personal.ID) string { return name + "@" + string(of) }
 
-// What callers may bring.
+// The bounds of the secrets that callers set.
 const (
-	maxBrought       = 4000 // values of all callers, with those that they had in the last two hours
-	maxBroughtCaller = 32   // of them of one caller, with the tokens that it has made
+	maxBrought       = 4000 // values of all callers, including those replaced in the last two hours
+	maxBroughtCaller = 32   // values of one caller, including those of the tokens that it has made
 	shortestBrought  = 16   // bytes
 	longestBrought   = 4 << 10
-	// The bytes of all, and of one caller: at a start, what finds a long value takes some 5 ms a KiB to make.
+	// The bytes of all callers' values, and of one caller's: at a start, making the redactor of a long value takes some 5 ms for each KiB.
 	maxBroughtBytes       = 512 << 10
 	maxBroughtBytesCaller = 16 << 10
 )
 
-// Errors about what a caller brings. Nothing was changed.
+// Errors about secrets that a caller sets. After such an error, nothing was changed.
 var (
 	// ErrTooMany is returned if there is no room for it.
 	ErrTooMany = errors.New("too many")
@@ -37,23 +37,24 @@ var (
 	ErrUnfit = errors.New("not acceptable as a secret")
 )
 
-// A brought is the secrets that callers have set themselves, by caller and name. It does not change.
+// A brought has the secrets that callers have set for themselves, by caller and name. It never changes.
 type brought map[personal.ID]map[string]string
 
-// A broughtValue is one that a caller has or had.
+// A broughtValue is a present or former value of a caller's secret.
 type broughtValue struct {
 	id, root personal.ID
 	name     string
 	value    string
 	found    *redact.Redactor
-	until    time.Time // when another took its place; zero means it is in force
+	until    time.Time // when another value replaced it; zero if it is in force
 }
 
-// A broughtIndex is what finds those values, and former ones, by caller. It does not change.
+// A broughtIndex has the redactors of present and former values by caller. It never changes.
 type broughtIndex map[personal.ID]*redact.Redactor
 
-// CheckBrought returns an error about ErrUnfit where a value can't be one that a caller sets. It is taken out of what the caller's calls say and are
-// told. So it has to look like a credential, and not like a word that stands in answers, and has no character that JSON and HTML are made of.
+// CheckBrought returns an error that wraps ErrUnfit if a caller can't set a value. The value will be removed from the input and output of the
+// caller's calls. So it must look like a credential rather than a word of an answer, and have no character that is part of the syntax of JSON or
+// HTML.
 func CheckBrought(value string) error {
 	digit, letter, different := false, false, map[rune]bool{}
 	for _, c := range value {
@@ -71,7 +72,7 @@ func CheckBrought(value string) error {
 	return nil
 }
 
-// Admit returns an error about ErrTooMany if there is no room for one more value of that many bytes. root is the caller whose room counts.
+// Admit returns an error that wraps ErrTooMany if there is no room for one more value of that many bytes. root is the caller whose quota it uses.
 func (s *Store) Admit(root personal.ID, bytes int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,13 +103,13 @@ func (v *broughtValue) lives(now time.Time) bool {
 	return v.until.IsZero() || now.Sub(v.until) < keepFormer
 }
 
-// Bring gives a caller a secret of its own, or takes it away where value is empty. It is in force when Bring returns, for calls that run as well, unless
-// their grant is not in force any more. root is who answers for the caller. Before anybody can be told of the value, it is looked for.
+// Bring sets a caller's own secret, or removes it if value is empty. The change is in force when Bring returns, for running calls as well, unless
+// their grant is no longer in force. root is who answers for the caller. Before any call can get the value, redactors look for it.
 func (s *Store) Bring(id, root personal.ID, name, value string) {
 	s.bring(broughtValue{id: id, root: root, name: name, value: value})
 }
 
-// BringAll is Bring of several new values at once.
+// BringAll is Bring for several new values at once.
 func (s *Store) BringAll(each func(yield func(id, root personal.ID, name, value string))) {
 	var all []broughtValue
 	each(func(id, root personal.ID, name, value string) {
@@ -171,9 +172,9 @@ func (s *Store) bring(changes ...broughtValue) {
 	}
 }
 
-// RedactorsOf returns what finds the current and former values of the secrets with those names in a call of one caller. Where names of callers' own are
-// among them, it finds all of this caller's, and nobody else's: what others choose must not be taken out of what this one is told. It allocates
-// nothing once it was asked for the same before.
+// RedactorsOf returns redactors of the current and former values of the secrets with those names, for a call of one caller. If secrets of callers'
+// own are among the names, they find all of this caller's, and nobody else's: secrets that others choose must not be removed from this caller's
+// answers. It allocates nothing if it was called with the same arguments before.
 func (s *Store) RedactorsOf(id personal.ID, n Names) (all redact.Chain) {
 	all[0] = s.Redactor(n)
 	if n.own {
@@ -185,7 +186,7 @@ func (s *Store) RedactorsOf(id personal.ID, n Names) (all redact.Chain) {
 	return all
 }
 
-// Own returns a caller's own secret, which it has from the operator or has brought, and false if there is none. It never is another's.
+// Own returns a caller's own secret, which the operator or the caller has set, and false if there is none. It never returns another caller's.
 func (v *Values) Own(name string, of personal.ID) (value string, ok bool) {
 	if value, ok = v.named[ownName(name, of)]; ok {
 		return value, true
@@ -196,10 +197,10 @@ func (v *Values) Own(name string, of personal.ID) (value string, ok bool) {
 	return value, ok
 }
 
-// Given reports whether the operator has given a caller that secret.
+// Given reports whether the operator has set that secret for a caller.
 func (v *Values) Given(name string, of personal.ID) bool { return v.Has(ownName(name, of)) }
 
-// Callers returns who has been given secrets by the operator, and their names.
+// Callers returns the callers for whom the operator has set secrets, with the names of these secrets.
 func (v *Values) Callers() map[personal.ID][]string {
 	all := map[personal.ID][]string{}
 	for _, named := range v.Names() {

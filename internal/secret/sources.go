@@ -22,7 +22,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// The bounds of what is read.
+// The bounds of secrets.
 const (
 	maxSecret  = 64 << 10 // bytes of a secret
 	maxSecrets = 1000
@@ -32,31 +32,32 @@ const (
 	MaxName = 64
 )
 
-// Sources are where secrets are read from. If several have one name, Files count before Environment, and Environment before Directory.
+// Sources say where secrets are read from. If several have a secret of the same name, Files take precedence over Environment, and Environment over
+// Directory.
 type Sources struct {
-	// Directory has a file for each secret, which is named like it, as Kubernetes, Docker and systemd mount them. Folders in it are left out but
-	// [Principals], and files whose names begin with a dot. If empty, none.
+	// Directory has a file for each secret, which is named like it, as Kubernetes, Docker and systemd mount them. Folders in it, other than
+	// [Principals], and files whose names begin with a dot are ignored. If empty, there is no directory.
 	Directory string
 	// Files are paths by the names of secrets.
 	Files map[string]string
 	// Environment are environment variables by the names of secrets.
 	Environment map[string]string
-	// Lines are the lines of the configuration with the entries of Files and Environment, by the names of secrets. Where it has one, errors
-	// and warnings tell it in place of the name, which may be a secret in the wrong place. It may be nil.
+	// Lines are the lines of the configuration with the entries of Files and Environment, by the names of secrets. If there is a line, errors and
+	// warnings mention it in place of the name, which may be a secret in the wrong place. Lines may be nil.
 	Lines map[string]int
 }
 
-// Principals is the folder of a Sources.Directory with a folder for each caller who has secrets of its own, which is called as the caller's
-// [personal.ID] is, and has a file for each.
+// Principals is a folder in Sources.Directory. It has a folder for each caller with secrets of its own, which is named after the caller's
+// [personal.ID] and has a file for each secret.
 const Principals = "principals"
 
-// Values are the secrets that sources had when they were read. They do not change, but for what callers bring.
+// Values are the secrets that the sources had when they were read. Only secrets that callers set are changed later.
 type Values struct {
-	named   map[string]string // also callers' own, by ownName
-	number  uint64            // of Store.Add: later ones are higher
-	after   uint64            // the number of those that were in force then; 0 means there were none
+	named   map[string]string // including callers' own, by ownName
+	number  uint64            // set by Store.Add: later Values have higher numbers
+	after   uint64            // the number of the Values that were in force then; 0 if there were none
 	brought atomic.Pointer[brought]
-	// wasInForce is set before others are published.
+	// wasInForce is set before later Values are published.
 	wasInForce atomic.Bool
 }
 
@@ -66,16 +67,15 @@ func (v *Values) Has(name string) bool {
 	return ok
 }
 
-// WasInForce reports whether the configuration was in force when a later one was made.
+// WasInForce reports whether the configuration with these Values was in force when a later one was made.
 func (v *Values) WasInForce() bool { return v.wasInForce.Load() }
 
 // Names returns the names of all secrets, sorted.
 func (v *Values) Names() []string { return slices.Sorted(maps.Keys(v.named)) }
 
-// Read reads the secrets of all sources. Of each, one newline at the end is left out. They have 8 bytes to 64 KiB each, 1 MiB together,
-// and are 1,000 at most. What can't be a secret is an error, but a warning where it lies in the directory, which may hold other
-// things. Others say which files every user can read, and which
-// secrets are short. None shows content.
+// Read reads the secrets of all sources. One newline at the end of a secret is dropped. A secret has 8 bytes to 64 KiB; there are at most 1,000
+// secrets, with 1 MiB together. A value that can't be a secret is an error, but in the directory, which may contain other files, it is only a
+// warning. There are also warnings about files that every user can read, and about short secrets. Neither errors nor warnings show content.
 func Read(s Sources) (v *Values, warnings []string, err error) {
 	r := reader{values: map[string]string{}, lines: s.Lines}
 	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
@@ -108,7 +108,7 @@ func Read(s Sources) (v *Values, warnings []string, err error) {
 	return &Values{named: r.values}, r.warnings, nil
 }
 
-// A reader is one run of Read.
+// A reader is the state of one call of Read.
 type reader struct {
 	values   map[string]string
 	warnings []string
@@ -117,7 +117,7 @@ type reader struct {
 	lines    map[string]int
 }
 
-// shown returns what a secret is called in messages.
+// shown returns how messages call a secret.
 func (r *reader) shown(name string) string {
 	if line, ok := r.lines[name]; ok {
 		return fmt.Sprintf("of line %d", line)
@@ -125,7 +125,7 @@ func (r *reader) shown(name string) string {
 	return strconv.Quote(name)
 }
 
-// pathless returns an error without the path in it, if that could not be opened: one that is none may be a secret in the wrong place.
+// pathless returns an error without the path that could not be opened: it may be a secret in the wrong place.
 func pathless(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("its path can't be opened (a relative path begins at the configuration's folder): %w", e.Err)
@@ -158,8 +158,8 @@ func (r *reader) explicit(name string, read func() ([]byte, error)) {
 
 // directory reads the secrets of a directory.
 func (r *reader) directory(path string) {
-	// Kubernetes replaces all files at once, by a link ..data to a folder with the new ones. Following it once gives all of them from
-	// the same time.
+	// Kubernetes replaces all files at once, by changing the link ..data to a folder with the new files. The link is followed only once, so that all
+	// files are from the same time.
 	if data, err := filepath.EvalSymlinks(filepath.Join(path, "..data")); err == nil {
 		path = data
 	}
@@ -186,7 +186,7 @@ func (r *reader) directory(path string) {
 	}
 }
 
-// list returns what is in a directory, by name.
+// list returns the entries of a directory, sorted by name.
 func list(path string) ([]fs.DirEntry, error) {
 	dir, err := os.Open(path)
 	if err != nil {
@@ -204,7 +204,7 @@ func list(path string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// implicit reads a secret from a directory, which may have other things, too.
+// implicit reads a secret from a directory, which may contain other files, too.
 func (r *reader) implicit(file, name, as string, read func() ([]byte, error)) {
 	err := CheckName(name)
 	var value string
@@ -221,9 +221,9 @@ func (r *reader) implicit(file, name, as string, read func() ([]byte, error)) {
 	r.values[as] = value
 }
 
-// principals reads callers' own secrets. It lists the folders and goes by their names there: some disks, asked for a caller's name, would also find one that
-// differs in upper and lower case. Links are followed as long as they stay in the folder, as those of Kubernetes do: others lead to what is
-// shared, or another caller's.
+// principals reads callers' own secrets. It lists the folders and compares their names, since some file systems would also find a name that differs
+// in upper and lower case. It only follows links that stay in a caller's folder, as those of Kubernetes do: others could lead to another caller's
+// secrets.
 func (r *reader) principals(path string) {
 	folders, err := list(path)
 	if err != nil {
@@ -248,7 +248,7 @@ func (r *reader) principals(path string) {
 	}
 }
 
-// principal reads one caller's.
+// principal reads the secrets of one caller.
 func (r *reader) principal(path string, id personal.ID) error {
 	files, err := list(path)
 	if err != nil {
@@ -272,7 +272,7 @@ func (r *reader) principal(path string, id personal.ID) error {
 	return nil
 }
 
-// file reads a file, and notes whether every user can.
+// file reads a file, and records whether every user can read it.
 func (r *reader) file(path string, open func(string, int, fs.FileMode) (*os.File, error)) ([]byte, error) {
 	// Without O_NONBLOCK, opening a FIFO would wait until somebody writes to it.
 	f, err := open(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -290,14 +290,14 @@ func (r *reader) file(path string, open func(string, int, fs.FileMode) (*os.File
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o004 != 0 && reachable(path) {
 		r.open = append(r.open, path)
 	}
-	content, err := io.ReadAll(io.LimitReader(f, maxSecret+3)) // with a newline, and one byte more
+	content, err := io.ReadAll(io.LimitReader(f, maxSecret+3)) // including a newline, and one byte more
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	return content, nil
 }
 
-// reachable reports whether every user may look for a file in the folders on its way.
+// reachable reports whether every user may search all folders on the way to a file.
 func reachable(path string) bool {
 	path, err := filepath.EvalSymlinks(path)
 	if err == nil {
@@ -316,7 +316,7 @@ func reachable(path string) bool {
 	}
 }
 
-// warnOpen has one warning for all files that every user can read: there can be many, and all of one mount.
+// warnOpen adds one warning for all files that every user can read: a mount may have many of them.
 func (r *reader) warnOpen() {
 	const few = 3
 	switch n := len(r.open); {
@@ -328,8 +328,8 @@ func (r *reader) warnOpen() {
 	}
 }
 
-// warnShort has one warning for all secrets that can be guessed. A caller that can send text through a tool that uses a secret learns
-// whether the text is the secret.
+// warnShort adds one warning for all secrets that can be guessed. A caller that can send text through a tool with a secret learns whether the text is
+// the secret.
 func (r *reader) warnShort() {
 	const enough, few = 16, 3
 	var short []string

@@ -7,15 +7,15 @@ import (
 	"weak"
 )
 
-// A Register has the grants of one kind that tools hold. A grant that is also in the next configuration stays in use, with its connections
-// and with the new values of its secrets. One that a configuration took away does not, though a later one grants the same: calls of before
-// still run under it. It keeps none alive. The zero Register is usable.
+// A Register remembers the grants of one kind that tools hold. A grant that the next configuration has, too, stays in use, with its connections and
+// the new values of its secrets. A grant that a configuration has removed is never used again, even if a later configuration grants the same, since
+// earlier calls may still use it. The Register keeps no grant alive. The zero Register is usable.
 type Register[T any, G interface {
 	*T
 	Equal(other any) bool
 }] struct {
 	mu     sync.Mutex
-	grants map[string][]registered[T] // by tools and what they need: some may be of configurations that were only looked at
+	grants map[string][]registered[T] // by tools and their needs; some may belong to configurations that were only checked
 }
 
 // A registered is a grant with its secrets.
@@ -24,8 +24,7 @@ type registered[T any] struct {
 	view  *View
 }
 
-// Standing returns the grant that a tool has in the configuration of view: the one of before if that allows the same, or granted, which has
-// view.
+// Standing returns the grant of a tool in the configuration of view: an earlier grant if it allows the same, or else granted, whose View is view.
 func (r *Register[T, G]) Standing(tool string, granted G, view *View) G {
 	now := view.Newest()
 	r.mu.Lock()

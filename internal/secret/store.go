@@ -1,5 +1,5 @@
-// Package secret keeps the secrets of a service: it reads them from their sources, knows which ones each grant has, and takes them out of what
-// a service says.
+// Package secret keeps the secrets of a service: it reads them from their sources, knows which ones each grant has, and removes them from everything
+// that the service puts out.
 package secret
 
 import (
@@ -15,50 +15,50 @@ import (
 	"github.com/toolsrv/toolsrv/internal/redact"
 )
 
-// The bounds of what is looked for besides the secrets of the last configuration.
+// The bounds of former values that redactors look for.
 const (
-	// keepFormer is how long a value is looked for after it was in force last: twice the longest time that a call can take.
+	// keepFormer is how long a value is looked for after it was last in force: twice the longest time that a call can take.
 	keepFormer = 2 * time.Hour
-	// maxFormer is how many such values there may be, and maxFormerBytes how many bytes they may have together. To look for one takes some
+	// maxFormer is how many former values there may be, and maxFormerBytes how many bytes they may have together. The redactor of a value takes some
 	// 10 KB.
 	maxFormer      = 4000
 	maxFormerBytes = 4 << 20
 )
 
-// A Store knows the secrets of a service, to keep them out of what it says: those of its configuration, and for a while those of earlier
+// A Store knows the secrets of a service, to keep them out of its output: those of the configuration, and for a while those of earlier
 // configurations, which running calls may have used. It is safe for concurrent use.
 type Store struct {
 	published func() *Values
 
 	mu      sync.Mutex // guards what follows, and changes of current and index
-	number  uint64     // of the Values that were added last
+	number  uint64     // the number of the Values that were added last
 	last    *Values
 	current atomic.Pointer[generation]
 
 	family  redact.Family
 	brought []broughtValue // by callers
-	values  *brought       // those in force; if nil, none yet
+	values  *brought       // the Values in force; nil if there are none yet
 	index   atomic.Pointer[broughtIndex]
 }
 
-// A generation is the secrets between two changes. It does not change, but for what it remembers.
+// A generation has the secrets between two changes. It never changes, except for the redactors that it remembers.
 type generation struct {
-	known map[string][]known       // by names, with callers' own
-	own   map[personal.ID][]string // what callers have been given
+	known map[string][]known       // by names, including callers' own
+	own   map[personal.ID][]string // the secrets that the operator has set for callers
 
 	mu        sync.Mutex
 	redactors map[string]*redact.Redactor // by names
 	ownFound  map[personal.ID]*redact.Redactor
 }
 
-// A known is a value that a secret has or had.
+// A known is a present or former value of a secret.
 type known struct {
 	value string
-	seen  time.Time // when it was in force last, or about to be
+	seen  time.Time // when it was last in force, or about to be
 }
 
-// NewStore returns a store without secrets. published returns the secrets of the configuration in force, which were added before, or nil
-// while there is none. It is called concurrently. A nil published stands for what was added last.
+// NewStore returns a store without secrets. published returns the Values of the configuration in force, which must have been added, or nil while
+// there is none. It is called concurrently. If published is nil, the Values that were added last are in force.
 func NewStore(published func() *Values) *Store {
 	s := &Store{published: published, family: redact.NewFamily()}
 	if published == nil {
@@ -72,10 +72,10 @@ func NewStore(published func() *Values) *Store {
 	return s
 }
 
-// Add makes the store know the secrets of a configuration that is about to be published. From now on they are kept out of what a server
-// answers or a guest says. So are those that others had before, for as long as a call can take. v must not be in another store. If there
-// are too many values to look for, those that were replaced longest ago are forgotten: a reload must never fail because of them. The warning says
-// so, and is empty otherwise.
+// Add makes the store know the secrets of a configuration that is about to be published. From now on they are kept out of answers and of the output
+// of guests. So are the values of earlier configurations, for as long as a call can take. v must not be in another store. If there are too many
+// values to look for, those that were replaced longest ago are forgotten: a reload must never fail because of them. The warning says so, and is empty
+// otherwise.
 func (s *Store) Add(v *Values) (warning string) {
 	inForce := s.published()
 	if inForce != nil {
@@ -90,7 +90,7 @@ func (s *Store) Add(v *Values) (warning string) {
 	for name, all := range s.current.Load().known {
 		for _, k := range all {
 			switch {
-			case v.named[name] == k.value: // it is added below
+			case v.named[name] == k.value: // v itself is added below
 				continue
 			case inForce != nil && inForce.named[name] == k.value, s.last != nil && s.last.named[name] == k.value:
 				k.seen = now
@@ -126,13 +126,13 @@ func (s *Store) Add(v *Values) (warning string) {
 		len(forgotten), forgotten[0].seen.UTC().Format(time.RFC3339), maxFormer, maxFormerBytes>>20, keepFormer)
 }
 
-// A formerValue is one that a secret had before.
+// A formerValue is a value that a secret had before.
 type formerValue struct {
 	name string
 	known
 }
 
-// latest returns as many values as can be looked for, those that were replaced last, and the others. Both begin with the latest.
+// latest returns the values that were replaced last, as many as can be looked for, and the remaining ones. In both, the latest comes first.
 func latest(all []formerValue) (kept, others []formerValue) {
 	slices.SortFunc(all, func(a, b formerValue) int {
 		return cmp.Or(b.seen.Compare(a.seen), strings.Compare(a.name, b.name), strings.Compare(a.value, b.value))
@@ -146,20 +146,20 @@ func latest(all []formerValue) (kept, others []formerValue) {
 	return all, nil
 }
 
-// Names are names of secrets, by which a redactor is asked for. The zero Names has none.
+// Names are names of secrets for which a redactor is needed. The zero Names is empty.
 type Names struct {
 	shared []string // sorted
 	key    string   // made of them
 	own    bool     // callers' own are among them
 }
 
-// NamesOf returns Names with these. With OfPrincipal behind it, one stands for what a caller has of its own.
+// NamesOf returns Names with these names. A name with the suffix OfPrincipal stands for a caller's own secret.
 func NamesOf(names ...string) (n Names) {
 	for _, name := range names {
 		switch {
 		case strings.HasSuffix(name, OfPrincipal):
 			n.own = true
-		case !strings.Contains(name, "@"): // that would be one caller's
+		case !strings.Contains(name, "@"): // such a name would belong to one caller
 			n.shared = append(n.shared, name)
 		}
 	}
@@ -169,7 +169,7 @@ func NamesOf(names ...string) (n Names) {
 	return n
 }
 
-// Redactor returns a redactor that finds the current and former values of the secrets with those names that are nobody's own.
+// Redactor returns a redactor of the current and former values of the secrets with those names, except callers' own.
 func (s *Store) Redactor(n Names) *redact.Redactor {
 	if len(n.shared) == 0 {
 		return nil
@@ -177,8 +177,8 @@ func (s *Store) Redactor(n Names) *redact.Redactor {
 	return s.current.Load().redactor(n.key, n.shared)
 }
 
-// Everything returns what finds all secrets that are nobody's own, and what they were before. Callers choose their own, and could have anything
-// taken out of what is told of others: those are looked for in what their own calls say and are told, and nowhere else.
+// Everything returns a redactor of the current and former values of all secrets, except callers' own. Since callers choose their own secrets, they
+// could have anything removed from what others see; so these are only looked for in the input and output of their own calls.
 func (s *Store) Everything() *redact.Redactor {
 	g := s.current.Load()
 	if len(g.known) == 0 {
@@ -187,7 +187,8 @@ func (s *Store) Everything() *redact.Redactor {
 	return g.redactor("*", nil)
 }
 
-// redactor returns the redactor of some names, or of all for nil. It is known by key, of which there are few: those of the grants.
+// redactor returns the redactor of some names, or of all if names is nil. It is remembered by key. There are few keys: one for each set of names in
+// grants.
 func (g *generation) redactor(key string, names []string) *redact.Redactor {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -219,7 +220,7 @@ func (g *generation) redactor(key string, names []string) *redact.Redactor {
 	return r
 }
 
-// ownRedactor returns what finds all that one caller has been given, or nil.
+// ownRedactor returns a redactor of all secrets that the operator has set for one caller, or nil.
 func (g *generation) ownRedactor(of personal.ID) *redact.Redactor {
 	secrets := g.own[of]
 	if secrets == nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/toolsrv/toolsrv/internal/redact"
 )
 
-// A View is the secrets as one grant has them. A grant stands in one configuration, and in those that follow it for as long as they grant
-// the same. While it stands, the View has the values of the configuration in force. From then on it keeps the last ones: what a later
-// configuration has is not for calls that still run under this grant. It is safe for concurrent use.
+// A View gives one grant its secrets. A grant stands in one configuration, and in later ones as long as they grant the same. While it stands, the
+// View has the values of the configuration in force. After that it keeps the last values: those of later configurations are not for calls that still
+// run under this grant. A View is safe for concurrent use.
 type View struct {
 	store *Store
 	in    atomic.Pointer[standing]
@@ -18,11 +18,11 @@ type View struct {
 
 // standing says in which configurations a grant stands.
 type standing struct {
-	last *Values // of the last one that has been in force, or of the first
-	next *Values // of the one that was made last, and may never be in force; if nil, none has been made since
+	last *Values // of the last configuration that has been in force, or of the first one
+	next *Values // of the latest configuration, which may never be in force; nil if none has been made since
 }
 
-// newest returns the values of the last configuration that was in force, or will be.
+// newest returns the values of the latest configuration in which the grant stands, in force or not.
 func (s *standing) newest() *Values {
 	if s.next != nil {
 		return s.next
@@ -30,7 +30,7 @@ func (s *standing) newest() *Values {
 	return s.last
 }
 
-// inForce returns the values of the last configuration that was in force, or is.
+// inForce returns the values of the last configuration that has been in force.
 func (s *standing) inForce(published *Values) *Values {
 	if s.next != nil && (s.next == published || s.next.wasInForce.Load()) {
 		return s.next
@@ -38,14 +38,14 @@ func (s *standing) inForce(published *Values) *Values {
 	return s.last
 }
 
-// NewView returns the View of a grant that is new with the configuration of v, which store knows.
+// NewView returns the View of a grant that first stands in the configuration of v. store must know v.
 func NewView(store *Store, v *Values) *View {
 	w := &View{store: store}
 	w.in.Store(&standing{last: v})
 	return w
 }
 
-// Extend makes the grant stand in the configuration of v, too, once that is published.
+// Extend makes the grant stand in the configuration of v, too, once that configuration is published.
 func (w *View) Extend(v *Values) {
 	for {
 		was := w.in.Load()
@@ -55,7 +55,7 @@ func (w *View) Extend(v *Values) {
 	}
 }
 
-// precedes reports whether the grant stands in the configuration of v already, or in the one that is to be in force until then.
+// precedes reports whether the grant stands in the configuration of v already, or in the one that is in force before it.
 func (w *View) precedes(v *Values) bool {
 	in := w.in.Load()
 	for _, has := range []*Values{in.last, in.next} {
@@ -69,16 +69,16 @@ func (w *View) precedes(v *Values) bool {
 // Again returns a View for another grant of the same configuration.
 func (w *View) Again() *View { return NewView(w.store, w.Newest()) }
 
-// Newest returns the values of the last configuration that has the grant, which may never be in force.
+// Newest returns the values of the latest configuration that has the grant, even if that is never in force.
 func (w *View) Newest() *Values { return w.in.Load().newest() }
 
-// Has reports whether the secret exists in the last configuration that has the grant.
+// Has reports whether the latest configuration that has the grant has the secret.
 func (w *View) Has(name string) bool { return w.Newest().Has(name) }
 
-// values returns the secrets that the grant has at this moment.
+// values returns the secrets that the grant can use at this moment.
 func (w *View) values() *Values {
 	published := w.store.published()
-	return w.in.Load().inForce(published) // loaded after published: a grant that stands in that has been extended before
+	return w.in.Load().inForce(published) // loaded after published: if the grant stands in that configuration, it was extended before
 }
 
 // Secret returns the secret with that name. The error says which one is missing.
@@ -99,7 +99,7 @@ func (w *View) Redactor(n Names) *redact.Redactor { return w.store.Redactor(n) }
 // RedactorsOf is [Store.RedactorsOf].
 func (w *View) RedactorsOf(id personal.ID, n Names) redact.Chain { return w.store.RedactorsOf(id, n) }
 
-// Equal reports whether the other one is a View of the same store, so that one grant can go on in the place of another.
+// Equal reports whether the other View belongs to the same store, so that one grant can replace the other.
 func (w *View) Equal(other any) bool {
 	o, ok := other.(*View)
 	return ok && o.store == w.store

@@ -16,8 +16,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// Signature returns who has signed an artifact, which is the content of its manifest, with a bundle. An attestation is not a signature: somebody
-// who lists what is wrong with a module has not said that it should run.
+// Signature returns who has signed an artifact by means of a bundle. artifact is the content of its manifest. An attestation is not a signature:
+// somebody who lists the faults of a module has not said that it should run.
 func (t *Trust) Signature(bundle, artifact []byte) (By, error) {
 	s, err := t.Statement(bundle, artifact)
 	if err == nil && s.PredicateType != PredicateType {
@@ -26,7 +26,7 @@ func (t *Trust) Signature(bundle, artifact []byte) (By, error) {
 	return s.By, err
 }
 
-// Statement returns what a bundle says of an artifact, which one of the signers has signed.
+// Statement returns what a bundle says about an artifact. One of the signers must have signed it.
 func (t *Trust) Statement(bundle, artifact []byte) (s Statement, err error) {
 	defer recoverInto(&err)
 	b, err := parse(bundle)
@@ -41,7 +41,7 @@ func (t *Trust) Statement(bundle, artifact []byte) (s Statement, err error) {
 	for i := range t.checkers {
 		c := &t.checkers[i]
 		about := verify.WithArtifactDigest("sha256", sum[:])
-		if b.GetDsseEnvelope() == nil { // a plain message, of which Ed25519 signs more than a digest
+		if b.GetDsseEnvelope() == nil { // a plain message, since Ed25519 does not sign a digest
 			about = verify.WithArtifact(bytes.NewReader(artifact))
 		}
 		result, err := c.verifier.Verify(b, verify.NewPolicy(about, c.policy))
@@ -55,14 +55,14 @@ func (t *Trust) Statement(bundle, artifact []byte) (s Statement, err error) {
 	return s, first
 }
 
-// errOtherKind is why a signature of a key can't be of an identity, and the other way round.
+// errOtherKind is returned for a signature with a key where an identity must sign, and the other way round.
 var errOtherKind = errors.New("it is signed in another way")
 
 func isOtherKind(err error) bool { return errors.Is(err, errOtherKind) }
 
-// told returns what was verified.
+// told returns what a verified bundle says.
 func told(c *checker, result *verify.VerificationResult) Statement {
-	s := Statement{PredicateType: PredicateType} // a plain message is a signature
+	s := Statement{PredicateType: PredicateType} // without a statement, it is a plain signature
 	if result.Statement != nil {
 		s.PredicateType = result.Statement.GetPredicateType()
 	}
@@ -101,7 +101,7 @@ func parse(content []byte) (*bundles.Bundle, error) {
 	return &b, nil
 }
 
-// Claims returns what a bundle says, of which nothing was verified.
+// Claims returns what a bundle says, without verifying it.
 func Claims(bundle []byte) (s Statement, err error) {
 	defer recoverInto(&err)
 	b, err := parse(bundle)
@@ -121,14 +121,14 @@ func Claims(bundle []byte) (s Statement, err error) {
 	return s, nil
 }
 
-// recoverInto makes an error of a panic in the library that reads foreign bytes.
+// recoverInto turns a panic in the library, which reads foreign bytes, into an error.
 func recoverInto(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("it can't be read: %s", text.ClipEscaped(fmt.Sprint(p), 200))
 	}
 }
 
-// simple is a payload of cosign's older form.
+// simple is the payload of a signature in cosign's older format.
 type simple struct {
 	Critical struct {
 		Image struct {
@@ -138,8 +138,8 @@ type simple struct {
 	} `json:"critical"`
 }
 
-// Simple returns whose key has signed an artifact in cosign's older form: a payload with the artifact's digest, and its signature. Certificates in
-// that form are not checked.
+// Simple returns whose key has signed an artifact in cosign's older format: a payload with the artifact's digest, and a signature of the payload.
+// Certificates in that format are not supported.
 func (t *Trust) Simple(payload, sig, artifact []byte) (by By, err error) {
 	defer recoverInto(&err)
 	for i := range t.checkers {
@@ -162,7 +162,7 @@ func (t *Trust) Simple(payload, sig, artifact []byte) (by By, err error) {
 	return by, errors.New("it was made with none of the keys")
 }
 
-// Keys reports whether signatures of keys count.
+// Keys reports whether one of the signers is a key.
 func (t *Trust) Keys() bool {
 	for i := range t.checkers {
 		if t.checkers[i].key != nil {

@@ -22,7 +22,7 @@ import (
 
 const minRSA = 2048 // bits
 
-// checkKey returns an error unless a public key is one that signs with SHA-256 in one way only.
+// checkKey returns an error unless a public key is of a supported kind, which signs with SHA-256 in only one way.
 func checkKey(public crypto.PublicKey) error {
 	switch k := public.(type) {
 	case *ecdsa.PublicKey:
@@ -43,7 +43,7 @@ func checkKey(public crypto.PublicKey) error {
 // A Key signs.
 type Key struct{ signer crypto.Signer }
 
-// ReadKey reads a private key: PKCS #8 or SEC 1 as openssl writes them, or cosign's with a password, for which password is asked.
+// ReadKey reads a private key: PKCS #8 or SEC 1 as openssl writes them, or cosign's with a password, for which it calls password.
 func ReadKey(path string, password func() string) (*Key, error) {
 	content, err := readFile(path, maxKey)
 	if err != nil {
@@ -71,7 +71,7 @@ func ReadKey(path string, password func() string) (*Key, error) {
 		return nil, fmt.Errorf("%s has %.40q, not a private key: name a PEM file with one, unencrypted or cosign's own", path, block.Type)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the key in %s is damaged", path) // without a part of it
+		return nil, fmt.Errorf("the key in %s is damaged", path) // without showing a part of the file
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {
@@ -100,7 +100,7 @@ type bundle struct {
 	} `json:"dsseEnvelope"`
 }
 
-// A statement is in-toto's.
+// A statement is an in-toto statement.
 type statement struct {
 	Type          string         `json:"_type"`
 	Subject       []subject      `json:"subject"`
@@ -112,7 +112,7 @@ type subject struct {
 	Digest map[string]string `json:"digest"`
 }
 
-// Sign returns a bundle that signs an artifact, which is the content of its manifest, as cosign does.
+// Sign signs an artifact as cosign does, and returns the bundle. artifact is the content of its manifest.
 func (k *Key) Sign(digest [sha256.Size]byte) ([]byte, error) {
 	payload, err := json.Marshal(statement{
 		Type: "https://in-toto.io/Statement/v1", PredicateType: PredicateType, Predicate: map[string]any{},

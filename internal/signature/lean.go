@@ -4,10 +4,10 @@ package signature
 
 import "errors"
 
-// errLean is why a program that was built with the tag lean checks no signatures.
+// errLean is returned by a program that was built with the tag lean, which can't check signatures.
 var errLean = errors.New("this program was built with the tag lean, so it can't check signatures: use the one that make build makes")
 
-// A Trust can't be had here.
+// A Trust does not exist in this build.
 type Trust struct{}
 
 // Open fails.
@@ -28,5 +28,5 @@ func (*Trust) Simple(_, _, _ []byte) (by By, err error) { return by, errLean }
 // Keys reports false.
 func (*Trust) Keys() bool { return false }
 
-// Fingerprint is that of no signer.
+// Fingerprint returns the fingerprint of no signers.
 func (*Trust) Fingerprint() string { return "" }

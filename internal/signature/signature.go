@@ -1,8 +1,8 @@
 // Package signature makes and checks signatures of artifacts in the form of Sigstore: bundles, as cosign and others write them.
 //
-// A signature counts if it is of one of the signers that an operator names: a key, or an identity to which an authority of a trusted root has
-// given a certificate. Nothing is asked of the network. What a registry sends as a signature is hostile: the caller bounds it, and this
-// package turns whatever is wrong with it into an error.
+// A signature is valid if one of the signers that an operator names has made it: a key, or an identity with a certificate of an authority in a
+// trusted root. Nothing is read from the network. Signatures come from registries and are hostile: the caller must bound their size, and this package
+// turns everything that is wrong with one into an error.
 package signature
 
 import (
@@ -14,23 +14,23 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// Max is how many bytes a bundle with a signature may have. Those of cosign have up to 10 KiB.
+// Max is the largest bundle with a signature in bytes. Those of cosign have up to 10 KiB.
 const Max = 256 << 10
 
 const maxKey = 64 << 10 // bytes of a key file
 
-// A Signer says whose signatures count: those of a key, or of an identity.
+// A Signer says whose signatures are valid: those of a key, or of an identity.
 type Signer struct {
 	// Key is a PEM file with a public key.
 	Key string
-	// Issuer is who vouched for the identity, such as https://token.actions.githubusercontent.com, and Subject the identity. It may end in a *
-	// behind a / or an @, for all that begin like that: see CheckSubject.
+	// Issuer is who vouches for the identity, such as https://token.actions.githubusercontent.com, and Subject is the identity. Subject may end in a
+	// * after a / or an @, which stands for any text: see CheckSubject.
 	Issuer, Subject string
 	// Root is a file with the trusted root, in the form of Sigstore's trusted_root.json.
 	Root string
 }
 
-// Check returns what is missing in s, or too much.
+// Check returns which fields of s are missing or superfluous, or nil.
 func (s Signer) Check() error {
 	identity := s.Issuer != "" || s.Subject != "" || s.Root != ""
 	switch {
@@ -50,8 +50,8 @@ func (s Signer) Check() error {
 	return CheckSubject(s.Subject)
 }
 
-// CheckSubject returns an error unless a subject names one identity, or those of one owner: a pattern is an address with a * at its end, behind
-// a / or an @ and at least one part of the path.
+// CheckSubject returns an error unless a subject names one identity, or those of one owner: a pattern is an address with a * at its end, after a / or
+// an @ and at least one part of the path.
 func CheckSubject(subject string) error {
 	prefix, isPattern := strings.CutSuffix(subject, "*")
 	if strings.Contains(prefix, "*") {
@@ -67,15 +67,15 @@ func CheckSubject(subject string) error {
 	return nil
 }
 
-// By is whose signature it is.
+// A By says whose signature it is.
 type By struct {
-	// Key is the file of the key, or Issuer and Subject are those of the certificate.
+	// Either Key is set, to the file of the key, or Issuer and Subject, from the certificate.
 	Key, Issuer, Subject string
-	// Time is when it was signed, as far as a log or an authority says so.
+	// Time is when it was signed, if a log or an authority says so.
 	Time time.Time
 }
 
-// String returns it for people. Issuer and subject are foreign.
+// String describes the signer for people. Issuer and subject are foreign text.
 func (b By) String() string {
 	if b.Key != "" {
 		return "the key " + b.Key
@@ -92,18 +92,18 @@ const (
 	payloadType = "application/vnd.in-toto+json"
 )
 
-// A Statement is what a bundle says of an artifact.
+// A Statement is what a bundle says about an artifact.
 type Statement struct {
-	// PredicateType says what it is, such as https://slsa.dev/provenance/v1. It is foreign.
+	// PredicateType is the type of the statement, such as https://slsa.dev/provenance/v1. It is foreign text.
 	PredicateType string
-	// By is whose it is: who was verified, or what it says itself.
+	// By is the verified signer, or in Claims whom the bundle names.
 	By By
 }
 
-// A NoSignature is a statement of another kind than a signature.
+// A NoSignature is the error for a statement that is not a signature.
 type NoSignature struct{ PredicateType string }
 
-// Error says of which.
+// Error names the type of the statement.
 func (e *NoSignature) Error() string {
 	return "it is not a signature, but an attestation of the type " + text.ClipEscaped(e.PredicateType, 200)
 }

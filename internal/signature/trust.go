@@ -30,18 +30,18 @@ type Trust struct {
 	fingerprint string
 }
 
-// A checker has what is needed to check signatures of one signer.
+// A checker checks the signatures of one signer.
 type checker struct {
 	Signer
-	key      verifier // of a key; otherwise:
+	key      verifier // for a key; the fields below are for an identity
 	verifier *verify.Verifier
 	policy   verify.PolicyOption
 }
 
-// verifier checks signatures of a key.
+// verifier checks signatures with a key.
 type verifier = signature.Verifier
 
-// Open reads the files of signers, each of which suffices.
+// Open reads the files of signers. A signature of any of them is valid.
 func Open(signers []Signer) (*Trust, error) {
 	if len(signers) == 0 {
 		return nil, errors.New("there is no signer, so nothing could be trusted")
@@ -75,10 +75,10 @@ func Open(signers []Signer) (*Trust, error) {
 	return t, nil
 }
 
-// Fingerprint differs where other signatures count.
+// Fingerprint returns a text that changes when other signatures become valid.
 func (t *Trust) Fingerprint() string { return t.fingerprint }
 
-// openKey takes a public key.
+// openKey reads a public key.
 func (c *checker) openKey(content []byte) error {
 	block, _ := pem.Decode(content)
 	if block == nil || block.Type != "PUBLIC KEY" {
@@ -101,8 +101,9 @@ func (c *checker) openKey(content []byte) error {
 	return err
 }
 
-// openRoot takes the authorities of a trusted root. What it has is asked for: a certificate in a log where it knows such logs, an entry in a log
-// of signatures, and in any case the time of the signature from somebody whom it trusts, since certificates are good for minutes.
+// openRoot reads the authorities of a trusted root. If the root has logs of certificates, the certificate must be in one; if it has logs of
+// signatures, the signature must be in one. In any case somebody whom the root trusts must have confirmed the time of the signature, since
+// certificates are only valid for minutes.
 func (c *checker) openRoot(content []byte) error {
 	trusted, err := root.NewTrustedRootFromJSON(content)
 	if err != nil {
@@ -135,5 +136,5 @@ func (c *checker) openRoot(content []byte) error {
 	return err
 }
 
-// clip is an error with foreign text.
+// clip returns an error whose foreign text is shortened.
 func clip(err error) error { return errors.New(text.ClipEscaped(err.Error(), 400)) }

@@ -1,7 +1,8 @@
-// Package signing signs what the servers of one state give to clients and take back from them, each from all: with keys that the state has.
+// Package signing signs what a server gives to clients and later gets back, such as session ids, so that all servers with the same state accept it.
+// The keys are in the state.
 //
-// A key signs for a week. It is known for another one, at the end of which what it has signed is worth nothing any more. No time stands in what is
-// signed, so clocks may differ: only whoever makes the next key looks at one.
+// A key signs for a week, and is kept for another week, after which its signatures are no longer valid. What is signed contains no time, so the
+// servers' clocks may differ: only the server that makes the next key looks at its clock.
 package signing
 
 import (
@@ -21,9 +22,9 @@ import (
 )
 
 const (
-	// Space is the name of the space of the state.
+	// Space is the name of the space with the keys.
 	Space = "signing"
-	// Form is the form of its record.
+	// Form is the format of its record.
 	Form byte = 1
 	// record is the key of the one record.
 	record = "keys"
@@ -32,9 +33,9 @@ const (
 
 	// Period is how long a key signs.
 	Period = 7 * 24 * time.Hour
-	// known is how many keys there are at most.
+	// known is how many keys are kept at most.
 	known = 2
-	// settle is how long a key must be known before it signs: by then the other servers know it, too.
+	// settle is how long a key must be known before it signs, so that the other servers know it, too.
 	settle = time.Minute
 	// lookEvery is how often the keys are looked at even if nothing has changed.
 	lookEvery = time.Hour
@@ -43,31 +44,31 @@ const (
 // Size is the size of a signature in bytes.
 const Size = 16
 
-// Keys are the keys of one state. They are safe for concurrent use.
+// Keys has the keys of one state. It is safe for concurrent use.
 type Keys struct {
-	own    *key // of this process, for when the state can't be read
+	own    *key // this process's own, for when the state can't be read
 	shared atomic.Pointer[[]*key]
-	space  state.Space      // nil: the keys are those of this process alone
-	alone  *trouble.Trouble // they can't be read or made
+	space  state.Space      // nil if the keys are this process's own
+	alone  *trouble.Trouble // logs that the keys can't be read or made
 }
 
-// A key is known by its number.
+// A key is identified by its number.
 type key struct {
-	Number uint32    `json:"number"` // never 0, but for a process's own
+	Number uint32    `json:"number"` // 0 only for a process's own key
 	Secret []byte    `json:"secret"`
 	Made   time.Time `json:"made"`
-	since  time.Time // when this process has learned of it; zero means it signs at once
+	since  time.Time // when this process first read it; zero if it signs at once
 }
 
-// New returns keys of this process alone.
+// New returns Keys with a key of this process alone.
 func New() *Keys {
 	k := &Keys{own: newKey(0)}
 	k.shared.Store(&[]*key{})
 	return k
 }
 
-// Open returns the keys that a store has, and makes the first one. Where that fails, the keys are those of this process alone until Follow finds
-// others. Nil is no store.
+// Open returns the keys in a store, and makes the first one if there is none. If that fails, or st is nil, there is only a key of this process, until
+// Follow finds others.
 func Open(ctx context.Context, store state.Store, log *slog.Logger) *Keys {
 	k := New()
 	if store == nil {
@@ -85,14 +86,14 @@ func newKey(number uint32) *key {
 	return k
 }
 
-// Follow takes up what other processes make, and makes the next key when it is time, until ctx ends.
+// Follow reads new keys of other processes, and makes the next key when it is time, until ctx ends.
 func (k *Keys) Follow(ctx context.Context) {
 	for k.space != nil && ctx.Err() == nil {
 		k.followFor(ctx, lookEvery)
 	}
 }
 
-// followFor takes up what changes for a while. Where nothing has, the keys are looked at all the same when that begins again.
+// followFor follows changes for a while. When it begins again, it reads the keys even if nothing has changed.
 func (k *Keys) followFor(ctx context.Context, while time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, while)
 	defer cancel()
@@ -103,14 +104,14 @@ func (k *Keys) followFor(ctx context.Context, while time.Duration) {
 	})
 }
 
-// note notes whether the keys can be read and made. That the state is away the log has been told already.
+// note logs whether the keys can be read and made. It does not log that the state is away, which is logged elsewhere.
 func (k *Keys) note(err error) {
 	if !errors.Is(err, state.ErrUnavailable) {
 		k.alone.Set(err)
 	}
 }
 
-// take takes up the keys of the state, and makes one where it is time.
+// take reads the keys of the state, and makes one if it is time.
 func (k *Keys) take(ctx context.Context) error {
 	for {
 		all, version, err := k.read(ctx)
@@ -128,10 +129,10 @@ func (k *Keys) take(ctx context.Context) error {
 		}
 		all = append([]*key{newKey(next)}, all...)
 		if err = k.write(ctx, all[:min(known, len(all))], version); err == nil || errors.Is(err, state.ErrConflict) {
-			continue // and read what is there now
+			continue // another process has changed the record: read it again
 		}
 		if len(all) > 1 && errors.Is(err, state.ErrUnavailable) {
-			return nil // those that there are go on; the state can be read, but not be written now
+			return nil // the present keys stay in use: the state can be read, but not be written now
 		}
 		return err
 	}
@@ -164,7 +165,7 @@ func (k *Keys) write(ctx context.Context, all []*key, version int64) error {
 	return err
 }
 
-// learn has keys sign and check from now on.
+// learn puts keys in force for signing and checking.
 func (k *Keys) learn(all []*key) {
 	before := *k.shared.Load()
 	for i, one := range all {
@@ -179,8 +180,8 @@ func (k *Keys) learn(all []*key) {
 	k.shared.Store(&all)
 }
 
-// Sign signs a text, and returns the number of the key, and the signature. The text says what it is for, so that what was signed for one thing is
-// not taken for another.
+// Sign signs a text, and returns the number of the key and the signature. The text must say what it is for, so that a signature for one purpose can't
+// be used for another.
 func (k *Keys) Sign(text []byte) (number uint32, signature [Size]byte) {
 	with := k.own
 	switch all := *k.shared.Load(); {
@@ -193,7 +194,7 @@ func (k *Keys) Sign(text []byte) (number uint32, signature [Size]byte) {
 	return with.Number, with.sign(text)
 }
 
-// Check reports whether a text has a signature by the key of a number. How long it takes says nothing of the signature.
+// Check reports whether a signature of a text was made by the key with a number. It takes as long for a wrong signature as for a right one.
 func (k *Keys) Check(number uint32, text []byte, signature [Size]byte) bool {
 	with := k.own
 	if number != 0 {

@@ -1,4 +1,4 @@
-// Package slow remembers the slowest calls of the last hour or so, with where each has spent its time.
+// Package slow remembers the slowest calls of the last hour or so, and where each has spent its time.
 package slow
 
 import (
@@ -16,39 +16,38 @@ import (
 )
 
 const (
-	// Tools are spread over shelves, so that one that is slow hides few others. Each shelf has the slowest calls of this half hour and of the one
-	// before.
+	// Tools are spread over shelves, so that a slow tool hides few others. Each shelf has the slowest calls of this half hour and of the one before.
 	shelves, perShelf = 256, 8
 	period            = 30 * time.Minute
 	// maxText is how many bytes of a text are remembered.
 	maxText = 200
 )
 
-// A Call is one that was slow.
+// A Call is a slow call.
 type Call struct {
 	Began time.Time
 	Took  time.Duration
-	// Tool is its path. Digest and Version are those that answered.
+	// Tool is the path of the tool. Digest and Version are those of the module that answered.
 	Tool, Digest, Version string
-	// Door is where it came in, Principal who called, Caller what tells that one from others of the name, if there can be any, Client from where, and
-	// RequestID its request's.
+	// Door is the door that it came through, Principal the name of the caller, and Client the caller's address. Caller distinguishes the caller from
+	// others of that name, if there can be any. RequestID is the id of the request.
 	Door, Principal, Caller, Client, RequestID string
-	// Code is why it failed, or empty.
+	// Code is the error code if it failed, or empty.
 	Code wasmtools.Code
-	// Phases are its parts, and Uses what it used in its run of what it was granted.
+	// Phases are the times of its parts, and Uses the capabilities that it used.
 	Phases []web.Phase
 	Uses   []wasmtools.Use
 }
 
-// Calls are the slowest ones. They are an observer of requests.
+// Calls has the slowest calls. It is an observer of requests.
 type Calls struct {
 	seed    maphash.Seed
 	shelves [shelves]shelf
 }
 
-// A shelf has calls of some tools.
+// A shelf has the slowest calls of some tools.
 type shelf struct {
-	// least is the time that a call has to exceed, and ends when the period ends, in nanoseconds: most calls look at these only.
+	// least is the time that a call has to exceed, and ends when the period ends, both in nanoseconds: most calls only look at these.
 	least, ends atomic.Int64
 
 	mu          sync.Mutex
@@ -57,10 +56,10 @@ type shelf struct {
 
 var _ web.Observer = (*Calls)(nil)
 
-// New returns an observer that has seen nothing.
+// New returns an observer without calls.
 func New() *Calls { return &Calls{seed: maphash.MakeSeed()} }
 
-// Answered remembers a request that has called a tool, if it is among the slowest.
+// Answered remembers a request that has called a tool, if it is one of the slowest.
 func (c *Calls) Answered(a *web.Answer) {
 	if a.Tool() == "" {
 		return
@@ -89,7 +88,7 @@ func (s *shelf) add(a *web.Answer, took time.Duration, ended time.Time) {
 	}
 }
 
-// fastest returns which call has taken the least time. s.mu is held.
+// fastest returns the index of the call that took the least time. s.mu is held.
 func (s *shelf) fastest() (at int) {
 	for i := range s.now {
 		if s.now[i].Took < s.now[at].Took {
@@ -137,7 +136,7 @@ func callOf(a *web.Answer, took time.Duration) Call {
 	return call
 }
 
-// List returns the calls that are remembered, the slowest first.
+// List returns the remembered calls, the slowest first.
 func (c *Calls) List() (all []Call) {
 	for i := range c.shelves {
 		s := &c.shelves[i]

@@ -2,7 +2,7 @@ package supervisor
 
 import "golang.org/x/sys/unix"
 
-// monotonic returns the system's monotonic time in microseconds, which package time does not show.
+// monotonic returns the system's monotonic time in microseconds, which package time does not expose.
 func monotonic() (usec int64, known bool) {
 	var now unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) != nil {

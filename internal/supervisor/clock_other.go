@@ -2,5 +2,5 @@
 
 package supervisor
 
-// monotonic returns no time, since only systemd asks for it.
+// monotonic returns 0, since only systemd needs the time.
 func monotonic() (usec int64, known bool) { return 0, false }

@@ -18,12 +18,12 @@ const (
 	maxSockets = 64
 )
 
-// listeners returns the sockets that the environment says are for this process. They are looked at before anything is done with one: where the
-// environment is wrong, the descriptors are those of something else.
+// listeners returns the sockets that, according to the environment, are for this process. All are checked before one is used: if the environment is
+// wrong, the descriptors belong to something else.
 func listeners() ([]net.Listener, error) {
 	value := os.Getenv(countVariable)
 	if value == "" || os.Getenv(pidVariable) != strconv.Itoa(os.Getpid()) {
-		return nil, nil // they are for a process before this one
+		return nil, nil // they are for an earlier process
 	}
 	count, err := strconv.Atoi(value)
 	if err != nil || count < 0 || count > maxSockets {
@@ -49,7 +49,7 @@ func listeners() ([]net.Listener, error) {
 	for i := range count {
 		file := os.NewFile(uintptr(firstSocket+i), name(i))
 		l, err := net.FileListener(file)
-		_ = file.Close() // the listener has a descriptor of its own, which no other process inherits
+		_ = file.Close() // the listener has its own copy of the descriptor, which no other process inherits
 		if err != nil {
 			return all, fmt.Errorf("take the socket %d (%s) of the supervisor: %w", firstSocket+i, name(i), err)
 		}

@@ -4,5 +4,5 @@ package supervisor
 
 import "net"
 
-// listeners returns none: if there is no systemd, nobody gives sockets in this way.
+// listeners returns none: without systemd, nobody passes sockets in this way.
 func listeners() ([]net.Listener, error) { return nil, nil }

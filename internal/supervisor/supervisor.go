@@ -1,5 +1,5 @@
-// Package supervisor speaks with the program that supervises this process, such as systemd: it takes the sockets that the supervisor has
-// opened (sd_listen_fds), and tells it how this process is (sd_notify).
+// Package supervisor speaks with the program that supervises this process, such as systemd: it takes over the sockets that the supervisor has opened
+// (sd_listen_fds), and tells it the state of this process (sd_notify).
 package supervisor
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// In these variables a supervisor says where to write messages, and which sockets it has opened for which process.
+// The environment variables in which a supervisor says where to send messages, and which sockets it has opened for which process.
 const (
 	notifyVariable      = "NOTIFY_SOCKET"
 	watchdogVariable    = "WATCHDOG_USEC"
@@ -28,17 +28,17 @@ const (
 )
 
 const (
-	// sendTime is how long a supervisor may take to take a message: one that hangs must not hold up the server.
+	// sendTime is how long sending a message may take: a supervisor that hangs must not hold up the server.
 	sendTime = time.Second
 	// maxStatus is how many bytes a status may have.
 	maxStatus = 512
-	// leastWatchdog is the shortest watchdog that is heeded.
+	// leastWatchdog is the shortest watchdog time that is accepted.
 	leastWatchdog = 100 * time.Millisecond
-	// mostWatchdog is the longest one: its microseconds fit a Duration.
+	// mostWatchdog is the longest accepted one, so that its microseconds fit into a Duration.
 	mostWatchdog = 365 * 24 * time.Hour
 )
 
-// A phase is how far a process has got. There is no way back.
+// A phase is a stage in the life of a process. It only moves forward.
 type phase int
 
 const (
@@ -48,24 +48,24 @@ const (
 	stopping
 )
 
-// A Supervisor is told how this process is. Where nobody wants to hear it, its methods do nothing. It is safe for concurrent use.
+// A Supervisor is told the state of this process. If there is no supervisor, its methods do nothing. It is safe for concurrent use.
 type Supervisor struct {
-	// Listeners are the sockets that the supervisor has opened for this process. There are none where it has opened none.
+	// Listeners are the sockets that the supervisor has opened for this process, if any.
 	Listeners []net.Listener
 
-	socket   string        // "": nobody wants to hear anything
+	socket   string        // "" if there is no supervisor
 	watchdog time.Duration // 0: nobody watches
-	environ  []string      // the variables, for a process that takes this one's place
+	environ  []string      // the variables for a process that replaces this one
 	logger   *slog.Logger
 
 	mu    sync.Mutex // guards what follows, and the order of messages
 	phase phase
-	deaf  bool // the last message did not get there
+	deaf  bool // the last message could not be sent
 }
 
-// Find reads from the environment who supervises this process, and takes the variables out of it, since they are for this process alone. It
-// is to be called before another process or goroutine is started. An error means that a socket is not what it should be; then nothing is open. A
-// supervisor that can't be told anything is logged only, since a server should run without one, too.
+// Find finds the supervisor of this process in the environment, and removes the variables from it, since they are for this process alone. It must be
+// called before another process or goroutine is started. An error means that a socket is not what it should be; then nothing is open. A supervisor
+// that can't be reached is only logged, since a server should run without one, too.
 func Find(logger *slog.Logger) (*Supervisor, error) {
 	s := &Supervisor{socket: os.Getenv(notifyVariable), logger: logger}
 	watchdog, watched := os.Getenv(watchdogVariable), os.Getenv(watchdogPIDVariable)
@@ -95,25 +95,24 @@ func Find(logger *slog.Logger) (*Supervisor, error) {
 			logger.Warn("the supervisor's watchdog is ignored: "+watchdogVariable+" is not a usable number of microseconds", "value", text.Short(watchdog))
 		} else {
 			s.watchdog = time.Duration(usec) * time.Microsecond
-			// A process that takes another's place has the whole time to begin to answer.
+			// A process that replaces another one has the whole watchdog time until it must answer.
 			s.tell("WATCHDOG=1")
 		}
 	}
 	return s, nil
 }
 
-// Environ returns the variables for a process that takes this one's place, under the same number.
+// Environ returns the variables for a process that replaces this one, with the same process ID.
 func (s *Supervisor) Environ() []string { return s.environ }
 
-// Ready tells that the process does what it is for.
+// Ready tells the supervisor that the process is ready.
 func (s *Supervisor) Ready() {
 	s.enter(serving, "READY=1", "STATUS=ready")
 }
 
-// Reload tells the supervisor that the configuration is being read again, runs do, which reads it, and then tells the
-// outcome that do returns.
+// Reload tells the supervisor that the configuration is being read again, runs do, which reads it, and then tells the supervisor the outcome.
 func (s *Supervisor) Reload(do func() error) error {
-	// Neither a process that is not ready yet nor one that ends becomes ready by a reload.
+	// A reload does not make a process ready that is still starting or is stopping.
 	s.within(serving, append(reloading(), "STATUS=reading the configuration")...)
 	err := do()
 	status := "ready"
@@ -124,26 +123,26 @@ func (s *Supervisor) Reload(do func() error) error {
 	return err
 }
 
-// Restarting tells that another program takes this process over. That one tells when it is ready. The process keeps its number, so there is no
-// other to name.
+// Restarting tells the supervisor that this process executes another program, which will say when it is ready. The process ID stays the same, so no
+// new one is sent.
 func (s *Supervisor) Restarting() {
 	s.enter(restarting, append(reloading(), "STATUS=restarting")...)
 }
 
-// Stopping tells that the process ends, and within which time.
+// Stopping tells the supervisor that the process is stopping, and within which time.
 func (s *Supervisor) Stopping(limit time.Duration) {
 	s.enter(stopping, "STOPPING=1", fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", limit.Microseconds()), "STATUS=stopping")
 }
 
-// Watch tells a watchdog that the process works as often as it wants to hear it, until ctx ends. Before each time it asks answers, and says
-// nothing while that returns an error: so the supervisor ends a process which runs, but does not answer.
+// Watch notifies the supervisor's watchdog as often as necessary, until ctx ends. It calls answers before each notification, and sends none while
+// that returns an error: so the supervisor ends a process that runs but does not answer.
 func (s *Supervisor) Watch(ctx context.Context, answers func(context.Context) error) {
 	if s.watchdog == 0 {
 		return
 	}
-	// An answer may take until three quarters of the time are over. After one that fails quickly there is time for others.
+	// answers may take until three quarters of the time are over. If it fails quickly, there is time for more tries.
 	pause, again, patience := s.watchdog/2, s.watchdog/16, s.watchdog/4
-	timer := time.NewTimer(s.watchdog / 4) // a server that is starting may not answer yet
+	timer := time.NewTimer(s.watchdog / 4) // a starting server may not answer yet
 	defer timer.Stop()
 	for failed := false; ; {
 		select {
@@ -179,7 +178,7 @@ func ask(ctx context.Context, patience time.Duration, answers func(context.Conte
 	return answers(ctx)
 }
 
-// enter tells that a phase begins, unless it or a later one has begun already.
+// enter tells the supervisor that a phase begins, unless that phase or a later one has begun already.
 func (s *Supervisor) enter(next phase, message ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +188,7 @@ func (s *Supervisor) enter(next phase, message ...string) {
 	}
 }
 
-// within tells something that is so in one phase only.
+// within sends a message that is only right in one phase.
 func (s *Supervisor) within(now phase, message ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +197,7 @@ func (s *Supervisor) within(now phase, message ...string) {
 	}
 }
 
-// tell sends a message of these lines. s.mu is held, or nobody else has s yet.
+// tell sends a message with these lines. s.mu is held, or nobody else has s yet.
 func (s *Supervisor) tell(message ...string) {
 	if s.socket == "" {
 		return
@@ -213,7 +212,7 @@ func (s *Supervisor) tell(message ...string) {
 	s.deaf = err != nil
 }
 
-// send sends a datagram. It connects for each: that costs little, and no descriptor is left to a process that takes this one's place.
+// send sends a datagram. It connects for each one: that costs little, and leaves no descriptor open for a process that replaces this one.
 func send(socket, message string) error {
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: socket, Net: "unixgram"})
 	if err != nil {
@@ -226,7 +225,7 @@ func send(socket, message string) error {
 	return cause(errors.Join(err, conn.Close()))
 }
 
-// cause leaves out the address, which is told beside it.
+// cause returns an error without the address, which the line already has.
 func cause(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Err
@@ -234,7 +233,7 @@ func cause(err error) error {
 	return err
 }
 
-// reloading returns the lines that tell of a reload which begins now. A supervisor that has asked for one compares the time.
+// reloading returns the lines for a reload that begins now. A supervisor that has requested a reload compares the time.
 func reloading() []string {
 	lines := []string{"RELOADING=1"}
 	if usec, known := monotonic(); known {
@@ -243,7 +242,7 @@ func reloading() []string {
 	return lines
 }
 
-// line returns a text that is one line and not long: a second line would be another message.
+// line returns a text as one short line: a second line would be another message.
 func line(s string) string {
 	return strings.ReplaceAll(text.Escape(text.ClipEscaped(s, maxStatus)), "\n", " ")
 }

@@ -1,4 +1,4 @@
-// Package switches keeps what operators switch on and off, so that it holds after a restart.
+// Package switches stores which tools operators have switched on and off, so that it holds after a restart.
 package switches
 
 import (
@@ -18,28 +18,28 @@ import (
 )
 
 const (
-	// Space is the name of the space of the state.
+	// Space is the name of the space with the switches.
 	Space = "switches"
-	// Form is the form of its record.
+	// Form is the format of its record.
 	Form byte = 1
-	// record is the key of the one record: so a change of several switches is one, and all have one version.
+	// record is the key of the only record. So several switches can be changed at once, and all have the same version.
 	record = "all"
 )
 
-// Switches are those of one table. All methods are safe for concurrent use.
+// Switches are the switches of one route table. All methods are safe for concurrent use.
 type Switches struct {
 	table *wasmtools.RouteTable
-	space state.Space // nil: there is none
+	space state.Space // nil if there is none
 
-	mu        sync.Mutex                  // held for a change; guards what follows
+	mu        sync.Mutex                  // held during a change; guards what follows
 	kept      map[string]wasmtools.Switch // by scope
 	version   uint64                      // of the record
-	passing   map[string]bool             // scopes that are switched until the restart
+	passing   map[string]bool             // scopes that are switched only until the restart
 	unwritten int                         // changes of those
 }
 
-// Open puts in force what is kept in a store. It is to be called before the table has tools. If nil, there is nowhere to keep anything. An error
-// says why what was kept is not in force; the Switches can be used then, but don't replace it.
+// Open puts the switches in a store in force. It must be called before the table has tools. If the store is nil, nothing can be stored. An error says
+// why the stored switches are not in force; the Switches can be used all the same, but don't overwrite the stored ones.
 func Open(ctx context.Context, store state.Store, table *wasmtools.RouteTable) (*Switches, error) {
 	s := &Switches{table: table, kept: map[string]wasmtools.Switch{}, passing: map[string]bool{}}
 	if store == nil {
@@ -75,7 +75,7 @@ func (s *Switches) read(ctx context.Context) error {
 	return nil
 }
 
-// A kind is a switch as it is written.
+// A kind is a switch in its stored form.
 type kind struct {
 	Scope   string    `json:"scope"`
 	Enabled bool      `json:"enabled"`
@@ -92,7 +92,7 @@ func encode(list []wasmtools.Switch) ([]byte, error) {
 	return state.Encode(Form, written)
 }
 
-// sorted returns switches by their scopes: what covers others comes before them.
+// sorted returns switches sorted by their scopes, so that a wider scope comes before those that it covers.
 func sorted(of map[string]wasmtools.Switch) []wasmtools.Switch {
 	list := make([]wasmtools.Switch, 0, len(of))
 	for _, scope := range slices.Sorted(maps.Keys(of)) {
@@ -101,25 +101,25 @@ func sorted(of map[string]wasmtools.Switch) []wasmtools.Switch {
 	return list
 }
 
-// A Change is what is to be switched.
+// A Change says what to switch.
 type Change struct {
-	// Set are switches, and Reset scopes that are to be as the configuration says.
+	// Set has new switches, and Reset the scopes that should be as the configuration says.
 	Set   []wasmtools.Switch
 	Reset []string
-	// Passing is whether it holds until the restart only, and is not kept.
+	// Passing is whether the change is not stored, and holds only until the restart.
 	Passing bool
-	// Expect is called with the version that the switches have before the change, which it can refuse. If nil, any will do.
+	// Expect is called with the version of the switches before the change; if it returns an error, the change is not made. It may be nil.
 	Expect func(version string) error
 }
 
-// ErrNotKept is the cause of an error where there is nowhere to keep what is switched.
+// ErrNotKept is the cause of an error if there is no state to store switches in.
 var ErrNotKept = errors.New("switches can't be stored, since the configuration names neither state.directory nor state.url")
 
-// ErrChanged is returned where the record was changed from outside. What it has is in force then, and the change has not been made.
+// ErrChanged is returned if another process has changed the record. The record's switches are in force then, and the change has not been made.
 var ErrChanged = errors.New("somebody else has just switched something: look at the switches, and try again")
 
-// Apply makes a change: it is in force, and kept, once Apply returns. It reports false where everything is so already. After an error
-// nothing has changed.
+// Apply makes a change, which is in force and stored when Apply returns. It returns false if everything is already so. After an error nothing has
+// changed.
 func (s *Switches) Apply(ctx context.Context, c Change) (changed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +172,7 @@ func (s *Switches) write(ctx context.Context, next map[string]wasmtools.Switch) 
 		return fmt.Errorf("there are too many switches: switch namespaces instead of tools, or reset some: %w", state.ErrTooLarge)
 	}
 	version, err := s.space.Set(ctx, record, value, int64(s.version), state.SetOptions{})
-	if errors.Is(err, state.ErrConflict) { // another process has the same state, or it could not be read at the start
+	if errors.Is(err, state.ErrConflict) { // another process uses the same state, or it could not be read at the start
 		if again := s.take(ctx); again != nil {
 			return fmt.Errorf("store the switches: %w", again)
 		}
@@ -185,7 +185,7 @@ func (s *Switches) write(ctx context.Context, next map[string]wasmtools.Switch) 
 	return nil
 }
 
-// take reads the record, and puts in force what is other than before. s.mu is held.
+// take reads the record, and puts in force what has changed. s.mu is held.
 func (s *Switches) take(ctx context.Context) error {
 	before, version := s.kept, s.version
 	if err := s.read(ctx); err != nil || s.version == version {
@@ -194,7 +194,7 @@ func (s *Switches) take(ctx context.Context) error {
 	var set []wasmtools.Switch
 	var reset []string
 	for _, one := range sorted(s.kept) {
-		// What is set or reset at a scope takes back what was switched below it.
+		// Setting or resetting a scope also resets all switches below it.
 		above := func(other string) bool {
 			return other != one.Scope && covers(other, one.Scope) && s.kept[other] != before[other]
 		}
@@ -217,15 +217,14 @@ func (s *Switches) take(ctx context.Context) error {
 		return slices.ContainsFunc(set, func(one wasmtools.Switch) bool { return covers(scope, one.Scope) })
 	}
 	if slices.ContainsFunc(reset, isAbove) {
-		s.table.Switch(nil, reset) // first, since what is set after it stays
+		s.table.Switch(nil, reset) // resets first, so that they don't undo what is set
 		reset = nil
 	}
 	s.table.Switch(set, reset)
 	return nil
 }
 
-// Follow puts in force what other processes switch, until ctx ends. failed is called with why that can't be, each time that it is tried, and with nil
-// each time that it can be again.
+// Follow puts changes of other processes in force, until ctx ends. After each try, failed is called with the error, or with nil after a success.
 func (s *Switches) Follow(ctx context.Context, failed func(error)) {
 	if s.space == nil {
 		return
@@ -242,7 +241,7 @@ func (s *Switches) Follow(ctx context.Context, failed func(error)) {
 	})
 }
 
-// Refresh takes up what other processes have switched by now.
+// Refresh puts in force what other processes have switched by now.
 func (s *Switches) Refresh(ctx context.Context) error {
 	shared, ok := s.space.(state.Shared)
 	if !ok {
@@ -256,14 +255,14 @@ func (s *Switches) Refresh(ctx context.Context) error {
 	return s.take(ctx)
 }
 
-// IsSo reports whether a change would change nothing.
+// IsSo reports whether a change would have no effect.
 func (s *Switches) IsSo(c *Change) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.isSo(c)
 }
 
-// isSo is IsSo. s.mu is held, so that the table has what is kept.
+// isSo is IsSo with s.mu held, so that the table has the stored switches.
 func (s *Switches) isSo(c *Change) bool {
 	now := map[string]wasmtools.Switch{}
 	for _, one := range s.table.Current().Switches() {
@@ -300,7 +299,7 @@ func (s *Switches) versionText() string {
 	return fmt.Sprintf("%d.%d", s.version, s.unwritten)
 }
 
-// IsPassing reports whether what is switched at a scope holds until the restart only.
+// IsPassing reports whether the switch of a scope holds only until the restart.
 func (s *Switches) IsPassing(scope string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -308,8 +307,8 @@ func (s *Switches) IsPassing(scope string) bool {
 	return s.passing[scope] || !kept
 }
 
-// Scope returns what a name on the command line stands for: a tool such as "math/add", or a namespace such as "math" or "math/*"; "*" is
-// all there are.
+// Scope returns the scope that a name on the command line stands for: a tool such as "math/add", or a namespace such as "math" or "math/*"; "*"
+// stands for all tools.
 func Scope(name string) (string, error) {
 	scope := strings.TrimPrefix(name, "/")
 	for _, all := range []string{"/**", "/*", "/"} {
@@ -326,7 +325,7 @@ func Scope(name string) (string, error) {
 	return "/" + scope, pattern.CheckNames(scope)
 }
 
-// covers reports whether the tool or namespace at scope is, or holds, the one at other.
+// covers reports whether the tool or namespace at scope is the one at other, or contains it.
 func covers(scope, other string) bool {
 	rest, ok := strings.CutPrefix(other, scope)
 	return ok && (rest == "" || rest[0] == '/' || scope == "/")

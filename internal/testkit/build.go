@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// NeedBuild skips a test that builds modules where one of the programs is missing, or where no such test is wanted.
+// NeedBuild skips a test that builds modules if one of the programs is missing, or such tests are switched off.
 func NeedBuild(t testing.TB, programs ...string) {
 	t.Helper()
 	if Race(t) || testing.Short() {
@@ -21,8 +21,8 @@ func NeedBuild(t testing.TB, programs ...string) {
 	}
 }
 
-// Guest builds a module with a command that runs in dir, and whose argument @ is the file to write. For the go command the
-// target is wasip1. The test is skipped where NeedBuild skips it.
+// Guest builds a module with a command that runs in dir. The command's argument @ is replaced by the file to write. The go command builds for wasip1.
+// The test is skipped where NeedBuild skips it.
 func Guest(t testing.TB, dir, program string, args ...string) []byte {
 	t.Helper()
 	NeedBuild(t, program)

@@ -25,13 +25,13 @@ func Root(t testing.TB) string {
 	}
 }
 
-// Fixture returns a module below testdata, such as "wat/good/echo".
+// Fixture returns the content of a module below testdata, such as "wat/good/echo".
 func Fixture(t testing.TB, name string) []byte {
 	t.Helper()
 	return Read(t, filepath.Join(Root(t), "testdata", filepath.FromSlash(name)+".wasm"))
 }
 
-// Read returns what is in a file.
+// Read returns the content of a file.
 func Read(t testing.TB, path ...string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(path...))
@@ -41,7 +41,7 @@ func Read(t testing.TB, path ...string) []byte {
 	return content
 }
 
-// Put writes a file with the folders on its way, and returns its path. The name has slashes.
+// Put writes a file, makes the folders that it needs, and returns its path. The name may contain slashes.
 func Put[T string | []byte](t testing.TB, dir, name string, content T) string {
 	t.Helper()
 	path := filepath.Join(dir, filepath.FromSlash(name))

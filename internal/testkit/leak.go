@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Main runs the tests of a package and fails where goroutines outlive them whose stacks have one of these words, such as the
-// package's path. It does not return.
+// Main runs the tests of a package. It fails if goroutines outlive the tests whose stacks contain one of these words, such as the package's path. It
+// does not return.
 func Main(m *testing.M, words ...string) {
 	code := m.Run()
 	if left := leaked(words); code == 0 && left != "" {
@@ -20,7 +20,7 @@ func Main(m *testing.M, words ...string) {
 	os.Exit(code)
 }
 
-// leaked returns the stacks of the goroutines, once they do not get fewer any more.
+// leaked returns the stacks of the goroutines once their number no longer falls.
 func leaked(words []string) string {
 	var left string
 	for end := time.Now().Add(Patience); time.Now().Before(end); runtime.Gosched() {
@@ -31,7 +31,7 @@ func leaked(words []string) string {
 	return left
 }
 
-// stacksWith returns the stacks that have one of these words, but not the stack of the tests' main function.
+// stacksWith returns the stacks that contain one of these words, without the stack of the tests' main function.
 func stacksWith(words []string) string {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Patience bounds every wait for an event. It is not a pace: tests go on as soon as the event has come.
+// Patience is the longest wait for an event. Tests go on as soon as the event has come.
 const Patience = time.Minute
 
 // A Log keeps what many goroutines write. The zero Log is empty.
 type Log struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
-	changed chan struct{} // closed by the next write, where somebody waits
+	changed chan struct{} // closed by the next write; nil if nobody waits
 }
 
 // Write appends to the log.
@@ -38,12 +38,12 @@ func (l *Log) String() string {
 	return l.text.String()
 }
 
-// Logger returns a logger that writes lines of text from level on.
+// Logger returns a logger that writes lines of text of this level and above.
 func (l *Log) Logger(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: level}))
 }
 
-// Count returns the number of lines that hold all parts.
+// Count returns the number of lines that contain all parts.
 func (l *Log) Count(parts ...string) (n int) {
 	for line := range strings.Lines(l.String()) {
 		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) }) {
@@ -53,13 +53,13 @@ func (l *Log) Count(parts ...string) (n int) {
 	return n
 }
 
-// Wait waits until the log holds a text.
+// Wait waits until the log contains a text.
 func (l *Log) Wait(t testing.TB, text string) {
 	t.Helper()
 	l.WaitFor(t, text, func(all string) bool { return strings.Contains(all, text) })
 }
 
-// WaitFor waits until the log is as it should be.
+// WaitFor waits until is returns true for the content of the log.
 func (l *Log) WaitFor(t testing.TB, what string, good func(all string) bool) {
 	t.Helper()
 	deadline := time.After(Patience)
@@ -86,7 +86,7 @@ func (l *Log) next() (string, <-chan struct{}) {
 	return l.text.String(), l.changed
 }
 
-// Until waits for a condition that another goroutine, or another process, makes true.
+// Until waits until another goroutine, or another process, makes a condition true.
 func Until(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	end, rest := time.Now().Add(Patience), time.Duration(0)

@@ -2,8 +2,8 @@ package testkit
 
 import "testing"
 
-// Race reports whether the race detector is at work, which takes memory and time of its own. Who asks shows less where it is: make race notes
-// that this test did, as it notes those that are skipped, so that they run without it, too.
+// Race reports whether the race detector is on, which takes memory and time of its own. A test that calls Race may check less with the detector: make
+// race notes such tests, as it notes skipped ones, so that they also run without it.
 func Race(t testing.TB) bool {
 	t.Helper()
 	if race {

@@ -6,21 +6,21 @@ import (
 	"net/http"
 )
 
-// A Repeated is a request that can be served over and over, at no cost of its own, so that what is measured is the handler's.
+// A Repeated is a request that can be served over and over without a cost of its own, so that a measurement is of the handler alone.
 type Repeated struct {
 	// Written is how many bytes of bodies the handler has written, of all answers together.
 	Written int
 
 	request *http.Request
 	text    []byte
-	body    *bytes.Reader // nil: the request has none
+	body    *bytes.Reader // nil if the request has no body
 	header  http.Header
 	status  int
 }
 
 var _ http.ResponseWriter = (*Repeated)(nil)
 
-// Repeat returns a request that reads the body of r again each time. It uses r.
+// Repeat returns a request that reads the body of r again each time. r must not be used for anything else.
 func Repeat(r *http.Request) *Repeated {
 	p := &Repeated{request: r, header: http.Header{}}
 	if r.ContentLength > 0 {
@@ -44,10 +44,10 @@ func (p *Repeated) Serve(h http.Handler) int {
 // Header returns the header of the answer.
 func (p *Repeated) Header() http.Header { return p.header }
 
-// WriteHeader notes the status.
+// WriteHeader records the status.
 func (p *Repeated) WriteHeader(status int) { p.status = status }
 
-// Write counts what is written.
+// Write counts the bytes.
 func (p *Repeated) Write(b []byte) (int, error) {
 	p.Written += len(b)
 	return len(b), nil

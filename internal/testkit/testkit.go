@@ -1,4 +1,4 @@
-// Package testkit has what the tests of several packages share. It imports no other package, so that all can use it.
+// Package testkit has helpers for the tests of several packages. It imports no other package, so that all can use it.
 package testkit
 
 import (
@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// Emulated reports whether the tests run under qemu-user, as make test-arm64 has them: a process there has page faults
-// and limits that are the emulator's, takes several times as long, and can't start another one of its own kind.
+// Emulated reports whether the tests run under qemu-user, as with make test-arm64: page faults and limits of a process are the emulator's there, it
+// takes several times as long, and can't start another process of its own architecture.
 func Emulated() bool { return os.Getenv("TOOLSRV_EMULATED") != "" }
 
-// SkipEmulated skips a test under an emulator, for the reason why.
+// SkipEmulated skips a test under an emulator; why is the reason.
 func SkipEmulated(t testing.TB, why string) {
 	t.Helper()
 	if Emulated() {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// units are those that a size can be given in, the longer names first.
+// units are the units of sizes, those with longer names first.
 var units = [...]struct {
 	name  string
 	bytes int64
@@ -18,8 +18,7 @@ var units = [...]struct {
 	{"B", 1},
 }
 
-// ParseSize returns the bytes of a size such as "64MiB" or "65536". One that an int64 can't hold counts as the largest that
-// it can.
+// ParseSize returns the number of bytes of a size such as "64MiB" or "65536". A size that does not fit into an int64 becomes the largest int64.
 func ParseSize(s string) (int64, error) {
 	digits, factor := s, int64(1)
 	for _, u := range units {
@@ -38,13 +37,13 @@ func ParseSize(s string) (int64, error) {
 	return int64(n) * factor, nil
 }
 
-// FormatSize returns n as ParseSize reads it, in the largest power of 1024 that divides it.
+// FormatSize returns n in the form that ParseSize reads, in the largest power of 1024 that divides it.
 func FormatSize(n int64) string {
 	n, unit := inUnit(n)
 	return strconv.FormatInt(n, 10) + unit
 }
 
-// Size returns n as FormatSize does, but as a sentence has it: "64 MiB" or "1500 bytes".
+// Size is FormatSize in the form for a sentence: "64 MiB" or "1500 bytes".
 func Size(n int64) string {
 	count, unit := inUnit(n)
 	switch {
@@ -66,7 +65,7 @@ func inUnit(n int64) (count int64, unit string) {
 	return n, "B"
 }
 
-// RoundSize returns about n, as people read it: "1.5 MiB".
+// RoundSize returns n rounded for people: "1.5 MiB".
 func RoundSize[N int | int64 | uint64](n N) string {
 	for _, u := range units[:3] {
 		if n > 0 && uint64(n) >= uint64(u.bytes) {

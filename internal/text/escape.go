@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// hidden reports whether terminals obey a character, or show others differently because of it: a control character (C1 included), one
-// that sets the direction or has no width, a separator of lines, or an invalid one. A newline and a tab are what they are everywhere.
+// hidden reports whether a character can make a terminal do something, or change how others are shown: a control character (C1 included), one that
+// sets the direction or has no width, a line separator, or an invalid one. Newlines and tabs are harmless.
 func hidden(r rune, size int) bool {
 	switch {
 	case r < utf8.RuneSelf:
@@ -18,8 +18,8 @@ func hidden(r rune, size int) bool {
 	return unicode.Is(unicode.C, r) || r == '\u2028' || r == '\u2029'
 }
 
-// Escape returns foreign text for a terminal or a log: characters that would not be seen stand in it as JSON writes them,
-// such as \u202e, and bytes that are not UTF-8 as \ufffd. It has no effect on what a JSON text means.
+// Escape makes foreign text safe for a terminal or a log: hidden characters are written as in JSON, such as \u202e, and bytes that are not UTF-8 as
+// \ufffd. It does not change the meaning of a JSON text.
 func Escape(s string) string {
 	if i := firstHidden(s); i < len(s) {
 		return string(appendEscaped(append(make([]byte, 0, len(s)+16), s[:i]...), s[i:]))
@@ -27,7 +27,7 @@ func Escape(s string) string {
 	return s
 }
 
-// EscapeBytes is Escape for bytes. It returns b itself where nothing must be escaped.
+// EscapeBytes is Escape for bytes. It returns b itself if nothing must be escaped.
 func EscapeBytes(b []byte) []byte {
 	if i := firstHidden(b); i < len(b) {
 		return appendEscaped(append(make([]byte, 0, len(b)+len(b)/8+16), b[:i]...), b[i:])
@@ -38,7 +38,7 @@ func EscapeBytes(b []byte) []byte {
 // firstHidden returns the index of the first hidden character, or the length.
 func firstHidden[T string | []byte](s T) int {
 	for i := 0; i < len(s); {
-		if i+8 <= len(s) { // a log is nearly all ASCII: eight bytes at a time, 0.1 ns each
+		if i+8 <= len(s) { // logs are nearly all ASCII, so eight bytes at a time: 0.1 ns each
 			const each, high = 0x0101010101010101, 0x8080808080808080
 			v := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
 				uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
@@ -71,7 +71,7 @@ func appendEscaped[T string | []byte](out []byte, s T) []byte {
 		switch {
 		case !hidden(r, size):
 			out = append(out, s[i:i+size]...)
-		case r > 0xffff: // as JSON does: two halves
+		case r > 0xffff: // as in JSON: a surrogate pair
 			r -= 0x10000
 			out = appendUnicode(appendUnicode(out, 0xd800+r>>10), 0xdc00+r&0x3ff)
 		default:
@@ -87,10 +87,10 @@ func appendUnicode(out []byte, unit rune) []byte {
 	return append(out, '\\', 'u', digits[unit>>12&15], digits[unit>>8&15], digits[unit>>4&15], digits[unit&15])
 }
 
-// ClipEscaped returns s as valid UTF-8, cut as Clip cuts it, so that it takes no more than most bytes once it is escaped as a
-// line of a log: by Escape, by the rules of JSON or of Go's strings.
+// ClipEscaped returns s as valid UTF-8, cut as by Clip, so that it has at most most bytes even after it is escaped for a log line: by Escape, or by
+// the rules of JSON or of Go strings.
 func ClipEscaped(s string, most int) string {
-	total, end := 0, -1 // end: how much fits beside the ellipsis
+	total, end := 0, -1 // end is how much fits before the ellipsis
 	for i, r := range s {
 		n := escapedLen(r)
 		if end < 0 && total+n > most-3 {
@@ -103,7 +103,7 @@ func ClipEscaped(s string, most int) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// escapedLen is how many bytes a character takes where it is escaped, at most.
+// escapedLen returns how many bytes a character takes at most when it is escaped.
 func escapedLen(r rune) int {
 	switch {
 	case r == '"', r == '\\', r == '\n', r == '\r', r == '\t':
@@ -111,7 +111,7 @@ func escapedLen(r rune) int {
 	case r < utf8.RuneSelf && ' ' <= r && r != 0x7f:
 		return 1
 	case r == utf8.RuneError:
-		return 6 // it may be of a byte that is not UTF-8
+		return 6 // it may stand for a byte that is not UTF-8
 	case unicode.IsPrint(r):
 		return utf8.RuneLen(r)
 	case r > 0xffff:

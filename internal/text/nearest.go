@@ -2,28 +2,28 @@ package text
 
 import "strings"
 
-// A Reach says how far a typed name may be from the known one that was meant. Case counts for nothing.
+// A Reach says how far a typed name may be from the known name that was meant. Case is ignored.
 type Reach struct {
-	// Letters is how many letters may be missing, added, changed or swapped with the next.
+	// Letters is how many letters may be missing, added, changed or swapped with the next one.
 	Letters int
-	// Share allows one such letter for each Share letters that are typed. One is always allowed.
+	// Share allows one such letter for every Share typed letters. One is always allowed.
 	Share int
 	// Shortest is the least number of bytes of a candidate.
 	Shortest int
-	// Longest is up to how many bytes a typed name is looked at, so that the work of a guess is bounded.
+	// Longest is the largest number of bytes of a typed name, so that the work of a guess is bounded.
 	Longest int
-	// Joined makes "-", "_" and spaces count for nothing. Otherwise "-" is the same as "_".
+	// Joined ignores "-", "_" and spaces. Otherwise "-" is the same as "_".
 	Joined bool
 }
 
-// Nearest returns the name of known that a mistyped one was meant to be, or "" where none is near: up to three letters may be
-// wrong, and no more than a third of them.
+// Nearest returns the known name that a mistyped one was probably meant to be, or "" if none is near: up to three letters may be wrong, and at most a
+// third of them.
 func Nearest(typed string, known []string) string {
 	return Reach{Letters: 3, Share: 3, Longest: 256}.Nearest(typed, known)
 }
 
-// Nearest returns the name of known that a mistyped one was meant to be, or "" if none is within reach. The first of
-// several that are equally near wins. The work is len(typed) times the bytes of all names, at most.
+// Nearest returns the known name that a mistyped one was probably meant to be, or "" if none is within reach. Of several that are equally near, it
+// returns the first. It takes at most len(typed) times the bytes of all names.
 func (r Reach) Nearest(typed string, known []string) string {
 	if len(typed) > r.Longest {
 		return ""
@@ -47,7 +47,7 @@ var (
 	joined = strings.NewReplacer("-", "", "_", "", " ", "")
 )
 
-// plain returns a name without what counts for nothing.
+// plain returns a name without the differences that are ignored.
 func (r Reach) plain(name string) string {
 	if r.Joined {
 		return strings.ToLower(joined.Replace(name))

@@ -1,5 +1,4 @@
-// Package text holds what messages do with text: shorten and escape what somebody else wrote, guess which name was meant, and
-// read and write sizes.
+// Package text has functions for messages: they shorten and escape foreign text, guess which name was meant, and read and write sizes.
 package text
 
 import "unicode/utf8"
@@ -9,7 +8,7 @@ func Prefix[T string | []byte](s T, most int) T {
 	if len(s) <= most {
 		return s
 	}
-	// A character has four bytes at most: what goes further back is not UTF-8 and is cut where it is.
+	// A character has four bytes at most: a longer sequence is not UTF-8, and is cut anywhere.
 	for back := 0; back < utf8.UTFMax && back <= most; back++ {
 		if utf8.RuneStart(s[most-back]) {
 			return s[:most-back]
@@ -18,8 +17,8 @@ func Prefix[T string | []byte](s T, most int) T {
 	return s[:most]
 }
 
-// Clip returns s where it has at most most bytes, and otherwise its beginning and an ellipsis of three bytes, together no
-// longer than most. It cuts between characters. s need not be UTF-8; most is at least 3.
+// Clip returns s if it has at most most bytes, and otherwise its beginning and an ellipsis of three bytes, together at most most bytes. It cuts
+// between characters. s need not be UTF-8; most is at least 3.
 func Clip(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -27,7 +26,7 @@ func Clip(s string, most int) string {
 	return Prefix(s, most-3) + "..."
 }
 
-// ShortDigest returns the first 12 digits of a digest, by which lines of the log name a file.
+// ShortDigest returns the first 12 digits of a digest, which identify a file in the log.
 func ShortDigest(digest string) string { return digest[:min(12, len(digest))] }
 
 // Short is Clip for a foreign name in a message: to 80 bytes.

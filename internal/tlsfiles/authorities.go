@@ -11,8 +11,8 @@ import (
 // maxAuthorities is how large a file of authorities may be, in bytes.
 const maxAuthorities = 4 << 20
 
-// Authorities reads the certificates of a PEM file: authorities that are trusted, with the system's or alone. It returns the file's SHA-256, too, by
-// which a caller tells whether it has changed.
+// Authorities reads trusted authorities from a PEM file, and adds the system's if withSystem is true. It also returns the file's SHA-256, so that a
+// caller can tell whether the file has changed.
 func Authorities(file string, withSystem bool) (pool *x509.CertPool, sum [sha256.Size]byte, err error) {
 	content, err := textfile.Regular(file, maxAuthorities)
 	if err != nil {

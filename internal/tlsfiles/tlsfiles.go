@@ -1,5 +1,5 @@
-// Package tlsfiles has a server speak TLS with a certificate, its key and the authorities of clients that stand in files, and takes these up
-// again when they change.
+// Package tlsfiles makes the TLS configuration of a server from files with a certificate, its key and the authorities of client certificates, and
+// reads the files again when they change.
 package tlsfiles
 
 import (
@@ -17,39 +17,39 @@ import (
 
 // Files are paths of PEM files.
 type Files struct {
-	Certificate string // with those of its authorities below it
+	Certificate string // the server's certificate, followed by those of its authorities
 	Key         string
-	ClientCA    string // who may issue clients' certificates; if empty, clients are not asked for one
+	ClientCA    string // the authorities of client certificates; if empty, clients are not asked for a certificate
 }
 
 const (
-	// lookEvery is how often the files are looked at. They are read when they have not changed for as long.
+	// lookEvery is how often the files are checked. Changed files are read once they have stayed the same for this long.
 	lookEvery = time.Second
-	// soon is when a certificate that is about to expire is told when it is read.
+	// soon is how long before a certificate expires there is a warning when it is read.
 	soon = 7 * 24 * time.Hour
 )
 
-// A Source has the TLS configuration of files. It is safe for concurrent use.
+// A Source is the TLS configuration in files. It is safe for concurrent use.
 type Source struct {
 	files  Files
 	logger *slog.Logger
 	every  time.Duration
 	config *tls.Config
-	read   stamps // what is in force, or was refused; of Watch, after Open
+	read   stamps // of the content that is in force or was refused; after Open, only Watch uses it
 	now    atomic.Pointer[content]
 }
 
-// A content is what the files said at a time. It never changes.
+// A content is the content of the files at one time. It never changes.
 type content struct {
 	config  *tls.Config
 	clients *x509.CertPool // nil: no authority
-	number  uint64         // of contents before this one
+	number  uint64         // how many contents were in force before this one
 }
 
 // Open reads the files.
 func Open(files Files, logger *slog.Logger) (*Source, error) {
 	s := &Source{files: files, logger: logger, every: lookEvery}
-	s.read = s.look() // before they are read: a change in between is noticed later
+	s.read = s.look() // before the files are read, so that a change in between is noticed later
 	first, err := s.content()
 	if err != nil {
 		return nil, err
@@ -60,13 +60,13 @@ func Open(files Files, logger *slog.Logger) (*Source, error) {
 	return s, nil
 }
 
-// Config returns a configuration that goes, in each handshake, by what the files say at the time.
+// Config returns a configuration that uses, in each handshake, the current content of the files.
 func (s *Source) Config() *tls.Config { return s.config }
 
-// Number returns a number that grows each time that other files are in force.
+// Number returns a number that grows each time that new content is in force.
 func (s *Source) Number() uint64 { return s.now.Load().number }
 
-// Vouches reports whether the authorities of this moment have issued the certificate that a client has shown, which is also valid now.
+// Vouches reports whether the client's certificate is valid now and issued by one of the current authorities.
 func (s *Source) Vouches(chain []*x509.Certificate, now time.Time) bool {
 	c := s.now.Load()
 	if c.clients == nil || len(chain) == 0 {
@@ -80,7 +80,7 @@ func (s *Source) Vouches(chain []*x509.Certificate, now time.Time) bool {
 	return err == nil
 }
 
-// Watch takes the files up when they change, until ctx ends. After an error the old content stays in force, and the error is logged.
+// Watch reads the files again when they change, until ctx ends. After an error, which is logged, the old content stays in force.
 func (s *Source) Watch(ctx context.Context) {
 	ticker := time.NewTicker(s.every)
 	defer ticker.Stop()
@@ -102,7 +102,7 @@ func (s *Source) Watch(ctx context.Context) {
 	}
 }
 
-// renew takes up what the files say now.
+// renew puts the current content of the files in force.
 func (s *Source) renew() error {
 	next, err := s.content()
 	if err != nil {
@@ -138,7 +138,7 @@ func (s *Source) content() (*content, error) {
 	c := &content{config: &tls.Config{
 		Certificates: []tls.Certificate{pair},
 		MinVersion:   tls.VersionTLS12,
-		// Those of TLS 1.2 that HTTP/2 allows; TLS 1.3 has its own.
+		// The cipher suites of TLS 1.2 that HTTP/2 allows; TLS 1.3 has its own.
 		CipherSuites: []uint16{
 			tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
 			tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
@@ -161,13 +161,13 @@ func (s *Source) content() (*content, error) {
 	return c, nil
 }
 
-// stamps are what the system says of the files.
+// stamps are the system's information about the files.
 type stamps [3]os.FileInfo
 
 func (s *Source) look() (all stamps) {
 	for i, path := range []string{s.files.Certificate, s.files.Key, s.files.ClientCA} {
 		if path != "" {
-			all[i], _ = os.Stat(path) // a file that is away has nil
+			all[i], _ = os.Stat(path) // nil for a missing file
 		}
 	}
 	return all

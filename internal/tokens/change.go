@@ -22,27 +22,27 @@ import (
 const (
 	// DefaultLifetime is how long a token lasts by default.
 	DefaultLifetime = 90 * 24 * time.Hour
-	// MaxLifetime is the longest one that ends.
+	// MaxLifetime is the longest lifetime of a token that expires.
 	MaxLifetime = 5 * 365 * 24 * time.Hour
 	// Forever makes a token last until it is revoked.
 	Forever time.Duration = -1
 	// MaxGrace is the longest time that a secret stays valid after a rotation.
 	MaxGrace = 30 * 24 * time.Hour
-	// maxTokens is how many tokens there are at most.
+	// maxTokens is how many tokens there can be.
 	maxTokens = 100_000
-	// maxNetworks is how many networks a token has at most.
+	// maxNetworks is how many networks a token can have.
 	maxNetworks = 64
-	// maxWithin is how many narrower tokens there may be below one token, and maxDepth how deep. A narrower token has at most maxNarrow scopes,
-	// since each is compared with all scopes of its maker.
+	// maxWithin is how many narrower tokens there can be below one token, and maxDepth how many levels. A narrower token has at most maxNarrow
+	// scopes, since each is compared with all scopes of its maker.
 	maxWithin, maxDepth, maxNarrow = 1000, 4, 16
-	// maxPatterns is how many bytes the scopes with an asterisk of all those narrower ones have together. Each is compared anew at a start, and when
-	// the one changes that made it, while nobody can revoke any: hard ones take a millisecond.
+	// maxPatterns is how many bytes the scopes with an asterisk of all these narrower tokens can have together. At a start, and when their maker
+	// changes, all are compared again, during which no token can be revoked: a hard pattern takes a millisecond.
 	maxPatterns = 64 << 10
-	// keepExpired is how long a token is still listed that has expired.
+	// keepExpired is how long an expired token is still listed.
 	keepExpired = 30 * 24 * time.Hour
 )
 
-// Errors that callers tell apart with errors.Is. Any other but those of package state says what is wrong with what was asked for.
+// Errors that callers tell apart with errors.Is. All other errors, except those of package state, say what is wrong with the request.
 var (
 	// ErrUnknown is returned if there is no such token.
 	ErrUnknown = errors.New("there is no such token")
@@ -50,62 +50,62 @@ var (
 	ErrExists = errors.New("a token with this name exists already")
 	// ErrMore means that a narrower token would have more rights than its maker.
 	ErrMore = errors.New("more than the token has")
-	// ErrNowhere is returned if there is no state to keep a token in.
+	// ErrNowhere is returned if there is no state to store a token in.
 	ErrNowhere = errors.New("tokens can't be stored: set state.directory or state.url in the configuration")
 )
 
-// A moreError says in its own words what was more.
+// A moreError is an ErrMore with a message of its own.
 type moreError struct{ error }
 
 func (moreError) Is(target error) bool { return target == ErrMore }
 
-// A Spec says what a new token is.
+// A Spec describes a new token.
 type Spec struct {
-	// Name is at most 64 of the characters A-Z a-z 0-9 . _ @ -, and of a narrower token the part behind the name of the one that makes it.
+	// Name has at most 64 of the characters A-Z a-z 0-9 . _ @ -. For a narrower token, it is the part after its maker's name.
 	Name string
-	// Scopes are patterns of tools, or roles. If there are none, it may do nothing.
+	// Scopes are patterns of tools, or roles. A token without scopes may do nothing.
 	Scopes []string
-	// Lifetime is how long it lasts. Zero means DefaultLifetime; of a narrower one, no longer than the one that makes it.
+	// Lifetime is how long the token lasts. Zero means DefaultLifetime, but for a narrower token no longer than its maker lasts.
 	Lifetime time.Duration
-	// Networks are the addresses from which it is taken. If there are none, all; of a narrower one, those of the one that makes it.
+	// Networks are the addresses from which the token is accepted. If there are none, it is accepted from all addresses, or for a narrower token from
+	// those of its maker.
 	Networks []netip.Prefix
-	// Rate limits how many calls are made with it. The calls of a narrower one count for the one that makes it, too, whatever its own rate
-	// is.
+	// Rate limits the calls with the token. Calls with a narrower token also count for its maker, whatever its own rate is.
 	Rate wasmtools.Rate
-	// By is who makes it, for those who list tokens.
+	// By is the name of who makes the token, for lists of tokens.
 	By string
 }
 
-// A Token is what is known of a token. Its secret is not.
+// A Token describes a token without its secret.
 type Token struct {
 	Name string `json:"name"`
-	// ID is the token's beginning, up to its secret.
+	// ID is the beginning of the token, up to its secret.
 	ID       string         `json:"id"`
 	Scopes   []string       `json:"scopes"`
 	Networks []netip.Prefix `json:"networks,omitempty"`
-	// Rate is the token's own.
+	// Rate is the token's own rate.
 	Rate    rates.Text `json:"rate,omitzero"`
 	Created time.Time  `json:"created,omitzero"`
 	By      string     `json:"by,omitempty"`
 	Expires time.Time  `json:"expires,omitzero"` // zero: never
-	// Used is when it was used last, to the minute; zero means never.
+	// Used is when the token was last used, to the minute; zero means never.
 	Used time.Time `json:"used,omitzero"`
-	// Former is until when the secret is taken that the last rotation has replaced; zero means it is not.
+	// Former is until when the secret from before the last rotation is accepted; zero means that it is not accepted.
 	Former time.Time `json:"former_until,omitzero"`
-	// State is "valid", "expired", or why it is refused.
+	// State is "valid", "expired", or why the token is refused.
 	State string `json:"state"`
 	// Version changes with each change of the token.
 	Version uint64 `json:"version"`
 }
 
-// Add makes a token, and returns it with its secret, which can't be shown again. From the first one on, the service is closed to callers
-// without a token.
+// Add makes a token, and returns it with its secret, which can't be shown again. Once the first token is made, callers without a token are refused.
 func (s *Store) Add(ctx context.Context, spec Spec) (secret string, made Token, err error) {
 	return s.add(ctx, spec.Name, spec, "")
 }
 
 // Attenuate makes a narrower token from the token of a principal that [Verifier.Verify] returned, named after it with a slash and the name
-// in spec. spec must not ask for more than its maker may do. It ends with that one, and can never do more, even if that one loses scopes.
+// in spec. spec must not ask for more than its maker may do. The new token ends when its maker does, and can never do more, even if the maker loses
+// scopes later.
 func (s *Store) Attenuate(ctx context.Context, by *wasmtools.Principal, spec Spec) (secret string, made Token, err error) {
 	parent, err := s.narrower(by, &spec)
 	if err != nil {
@@ -117,10 +117,10 @@ func (s *Store) Attenuate(ctx context.Context, by *wasmtools.Principal, spec Spe
 	return s.add(ctx, parent.name+"/"+spec.Name, spec, parent.record.ID)
 }
 
-// Reserve returns what is wrong with a new token, or waits for the turn to make one. by is the principal whose token is to make it, or nil.
-// The answer holds until release is called: nobody else who has reserved one makes it in the meantime.
+// Reserve returns what is wrong with the spec of a new token, or waits for the turn to make it. by is the principal whose token makes it, or nil. The
+// answer holds until release is called: nobody else who uses Reserve makes a token in the meantime.
 func (s *Store) Reserve(ctx context.Context, by *wasmtools.Principal, spec Spec) (release func(), err error) {
-	if err := s.check(by, spec); err != nil { // which nobody has to wait for: scopes may take long to compare
+	if err := s.check(by, spec); err != nil { // before the turn, since comparing scopes may take long
 		return nil, err
 	}
 	select {
@@ -158,7 +158,7 @@ func (s *Store) isFree(name string) error {
 	return nil
 }
 
-// narrower returns the token that is to make a narrower one, if it may, and what spec leaves to it.
+// narrower returns the token that makes a narrower one, if it may, and fills in what spec leaves out.
 func (s *Store) narrower(by *wasmtools.Principal, spec *Spec) (parent known, err error) {
 	if parent, err = s.ofPrincipal(by); err != nil {
 		return parent, err
@@ -222,7 +222,7 @@ func (s *Store) add(ctx context.Context, name string, spec Spec, parent string) 
 	} else if err != nil {
 		return "", made, err
 	}
-	if err := s.noteIssued(ctx); err != nil { // once the token was revoked, everybody would be let in
+	if err := s.noteIssued(ctx); err != nil { // otherwise everybody would be let in once the token is revoked
 		_, taken := s.space.Delete(ctx, keyName+name, state.Any)
 		return "", made, errors.Join(err, taken)
 	}
@@ -233,7 +233,7 @@ func (s *Store) add(ctx context.Context, name string, spec Spec, parent string) 
 	return secret, made, err
 }
 
-// live sets the end of a token's life, which begins now.
+// live sets when a token expires whose lifetime begins now.
 func (r *record) live(now time.Time) {
 	switch r.Lifetime {
 	case Forever:
@@ -283,7 +283,7 @@ func (s *Store) set(ctx context.Context, name string, r *record, expect int64) (
 	return s.space.Set(ctx, keyName+name, value, expect, o)
 }
 
-// noteIssued has the service stay closed when there is no token any more.
+// noteIssued makes the service refuse callers without a token even when no token is left.
 func (s *Store) noteIssued(ctx context.Context) error {
 	s.mu.Lock()
 	noted := s.noted
@@ -298,7 +298,7 @@ func (s *Store) noteIssued(ctx context.Context) error {
 	if _, err = s.space.Set(ctx, keyIssued, value, state.Any, state.SetOptions{}); err != nil {
 		return err
 	}
-	err = s.putMark() // the directory is there now
+	err = s.putMark() // the state's directory exists now
 	if err != nil && !s.without {
 		return err
 	}
@@ -309,8 +309,8 @@ func (s *Store) noteIssued(ctx context.Context) error {
 	return nil
 }
 
-// Rotate gives a token a new secret, and the same lifetime as at first. The old secret is taken for grace longer; the one before that
-// isn't. expect is the token's version, or [state.Any].
+// Rotate gives a token a new secret, and the same lifetime as at first. The old secret is accepted for the time grace; the one before it no longer
+// is. expect is the token's version, or [state.Any].
 func (s *Store) Rotate(ctx context.Context, name string, grace time.Duration, expect int64) (secret string, now Token, err error) {
 	if grace < 0 || grace > MaxGrace {
 		return "", now, fmt.Errorf("an old secret can stay valid for at most %d days", MaxGrace/(24*time.Hour))
@@ -329,8 +329,8 @@ func (s *Store) Rotate(ctx context.Context, name string, grace time.Duration, ex
 	return secret, now, err
 }
 
-// SetScopes gives a token other scopes; its secret stays. A narrower token can't get more than its maker has. What a token loses, the tokens that
-// it has made lose, too. expect is the token's version, or [state.Any].
+// SetScopes changes the scopes of a token; its secret stays the same. A narrower token can't get more than its maker has. Tokens that it has made
+// lose the scopes that it loses. expect is the token's version, or [state.Any].
 func (s *Store) SetScopes(ctx context.Context, name string, scopes []string, expect int64) (Token, error) {
 	asked, err := scope.Parse(scopes)
 	if err != nil {
@@ -338,7 +338,7 @@ func (s *Store) SetScopes(ctx context.Context, name string, scopes []string, exp
 	}
 	return s.change(ctx, name, expect, func(r *record) error {
 		if r.Parent != "" {
-			t, err := s.find(name) // which may be its beginning
+			t, err := s.find(name) // name may also be the beginning of the token
 			if err != nil {
 				return err
 			}
@@ -355,7 +355,7 @@ func (s *Store) SetScopes(ctx context.Context, name string, scopes []string, exp
 	})
 }
 
-// SetRate gives a token another rate; what it has used up stays used up. expect is the token's version, or [state.Any].
+// SetRate changes the rate of a token; calls that it has used up stay used up. expect is the token's version, or [state.Any].
 func (s *Store) SetRate(ctx context.Context, name string, rate wasmtools.Rate, expect int64) (Token, error) {
 	if err := rates.Check(rate); err != nil {
 		return Token{}, err
@@ -366,7 +366,7 @@ func (s *Store) SetRate(ctx context.Context, name string, rate wasmtools.Rate, e
 	})
 }
 
-// change changes the record of a token, and returns once that is in force.
+// change changes the record of a token, and returns when the change is in force.
 func (s *Store) change(ctx context.Context, name string, expect int64, f func(*record) error) (Token, error) {
 	for {
 		t, err := s.find(name)
@@ -397,8 +397,8 @@ func (s *Store) change(ctx context.Context, name string, expect int64, f func(*r
 	}
 }
 
-// Revoke ends a token, and those that it made. No request that comes once Revoke has returned is let in by one. expect is the token's version, or
-// [state.Any].
+// Revoke ends a token, and the tokens that it has made. After Revoke has returned, no request is let in with one of them. expect is the token's
+// version, or [state.Any].
 func (s *Store) Revoke(ctx context.Context, name string, expect int64) (was Token, err error) {
 	for {
 		t, err := s.find(name)
@@ -414,7 +414,7 @@ func (s *Store) Revoke(ctx context.Context, name string, expect int64) (was Toke
 		if err != nil && !again {
 			return was, err
 		}
-		if err := s.refresh(ctx, t.name); err != nil && !again { // it is gone from the state, whatever that says now
+		if err := s.refresh(ctx, t.name); err != nil && !again { // the token is gone from the state, even if the state can't be read now
 			s.mu.Lock()
 			if s.known[t.name] != nil {
 				s.drop(t.name)
@@ -429,7 +429,7 @@ func (s *Store) Revoke(ctx context.Context, name string, expect int64) (was Toke
 	}
 }
 
-// clear removes the tokens that one has made which is gone. They are not taken any more in any case.
+// clear removes the tokens that a revoked token has made. They are refused already.
 func (s *Store) clear(ctx context.Context, name string) error {
 	s.mu.Lock()
 	var names []string
@@ -450,15 +450,15 @@ func (s *Store) clear(ctx context.Context, name string) error {
 	return nil
 }
 
-// An amount is how many tokens there are, and the bytes of their patterns.
+// An amount is a number of tokens, and the bytes of their patterns.
 type amount struct{ tokens, patterns int }
 
-// madeCounts is how long a narrower token counts for the one that made it, even if it has expired: each has its entry in the audit, where whoever can make
-// them without end pushes out all others.
+// madeCounts is how long a narrower token counts for its maker, even if it has expired: each has an entry in the audit, and whoever could make tokens
+// without end would push out all other entries.
 const madeCounts = 24 * time.Hour
 
-// within returns how many tokens one has made, and they, which count; how many with those that don't any more; and of these the one that expired
-// first, if there is any.
+// within returns how many tokens below a token still count, how many there are in all, and which of those that no longer count expired first, if
+// there are any.
 func (s *Store) within(name string) (live, all amount, first known) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -476,7 +476,7 @@ func (s *Store) within(name string) (live, all amount, first known) {
 	return live, all, first
 }
 
-// makeRoom removes narrower tokens that have expired, where they would keep others of the same one from being made.
+// makeRoom removes expired narrower tokens where they would keep the same token from making others.
 func (s *Store) makeRoom(ctx context.Context, parent string, scopes []string) error {
 	asked, err := scope.Parse(scopes)
 	if err != nil {
@@ -497,7 +497,7 @@ func (s *Store) makeRoom(ctx context.Context, parent string, scopes []string) er
 	}
 }
 
-// patternBytes returns how long the scopes are together that are more than a name.
+// patternBytes returns how many bytes the scopes with an asterisk have together.
 func patternBytes(of scope.Set) (n int) {
 	for _, p := range of.Tools {
 		if strings.Contains(p, "*") {
@@ -507,13 +507,13 @@ func patternBytes(of scope.Set) (n int) {
 	return n
 }
 
-// idWithin returns the id in the beginning of a token up to its secret.
+// idWithin returns the id in a token, or in its beginning up to the secret.
 func idWithin(name string) (id string, ok bool) {
 	id, ok = strings.CutPrefix(name, prefix)
 	return id, ok && len(id) == idLen
 }
 
-// find returns a copy of a token, by its name or by its beginning up to the secret.
+// find returns a copy of a token, found by its name or by its beginning up to the secret.
 func (s *Store) find(name string) (t known, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -533,11 +533,11 @@ func (s *Store) find(name string) (t known, err error) {
 	return t, ErrUnknown
 }
 
-// ofPrincipal returns the token of a principal as it is now. Its scopes or its rate may have changed since the principal was found.
+// ofPrincipal returns the current token of a principal, whose scopes or rate may have changed since the principal was identified.
 func (s *Store) ofPrincipal(p *wasmtools.Principal) (t known, err error) {
 	if p.Origin() == personal.OriginIssued {
 		if t, err = s.find(p.String()); err == nil && t.wrong == nil && !t.expired(time.Now()) {
-			if t.record.ID != p.Credential() { // another token has that name by now, which may do more
+			if t.record.ID != p.Credential() { // by now another token has that name, which may have more rights
 				return t, errors.New("the token was revoked meanwhile, and another one has its name")
 			}
 			return t, nil
@@ -546,7 +546,7 @@ func (s *Store) ofPrincipal(p *wasmtools.Principal) (t known, err error) {
 	return t, errors.New("only a token that was made with `toolsrv tokens add` can make narrower ones: ask with it, in TOOLSRV_TOKEN and with --server")
 }
 
-// Of returns the token of a principal that [Verifier.Verify] has returned, if the state has it.
+// Of returns the token of a principal that [Verifier.Verify] has returned, if it is in the state.
 func (s *Store) Of(p *wasmtools.Principal) (Token, bool) {
 	t, err := s.ofPrincipal(p)
 	if err != nil {
@@ -555,7 +555,7 @@ func (s *Store) Of(p *wasmtools.Principal) (Token, bool) {
 	return t.shown(time.Now()), true
 }
 
-// Show returns a token, by its name or by its beginning up to the secret.
+// Show returns a token, found by its name or by its beginning up to the secret.
 func (s *Store) Show(name string) (Token, error) {
 	t, err := s.find(name)
 	if err != nil {
@@ -564,7 +564,7 @@ func (s *Store) Show(name string) (Token, error) {
 	return t.shown(time.Now()), nil
 }
 
-// List returns all tokens by name, or an error where they can't be read.
+// List returns all tokens sorted by name, or an error if they can't be read.
 func (s *Store) List() ([]Token, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -585,7 +585,7 @@ func (s *Store) Len() int {
 
 func (t *known) expired(now time.Time) bool { return !t.expires.IsZero() && !t.expires.After(now) }
 
-// shown returns what is told of a token: what is in effect.
+// shown returns the description of a token, with the rights that are in effect.
 func (t *known) shown(now time.Time) Token {
 	r := &t.record
 	shown := Token{Name: t.name, Version: t.version, State: "valid"}

@@ -9,8 +9,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/credential"
 )
 
-// A token is tsv_<id>_<secret><checksum>, where the id has 48 bits, the secret 256 and the checksum of all before it 32. All are written
-// in lower-case letters and the digits 2 to 7: a double click marks the whole, and nobody mistakes a letter for a digit.
+// A token is tsv_<id>_<secret><checksum>, where the id has 48 bits, the secret 256, and the checksum of all before it 32. All are written in
+// lower-case letters and the digits 2 to 7: a double click selects the whole token, and nobody mistakes a letter for a digit.
 const (
 	prefix      = credential.Prefix
 	idLen       = 10
@@ -22,7 +22,7 @@ const (
 // Expression is a regular expression for scanners that look for tokens in files and logs.
 const Expression = `\btsv_[a-z2-7]{10}_[a-z2-7]{59}\b`
 
-// Within reports whether a text has a token of ours in it.
+// Within reports whether a text contains one of our tokens.
 func Within(s string) bool {
 	for {
 		at := strings.Index(s, prefix)
@@ -45,7 +45,7 @@ func encode(b []byte) string {
 	return base32.NewEncoding(alphabet).WithPadding(base32.NoPadding).EncodeToString(b)
 }
 
-// newID returns an id. Of a million, two are the same once in 500 times: stores refuse the second.
+// newID returns an id. Among a million ids, the chance that two are the same is 1 in 500; stores refuse the second one.
 func newID() string {
 	var b [6]byte
 	rand.Read(b[:]) // never fails: crypto/rand ends the program instead
@@ -65,8 +65,8 @@ func checksum(body string) string {
 	return encode([]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)})
 }
 
-// idOf returns the id of a token of ours, which anybody can have made up. intact is false where it was mistyped or cut off; then there is
-// no id.
+// idOf returns the id of a token in our form, which anybody may have made up. intact is false if the token is mistyped or cut off; then there is no
+// id.
 func idOf(token string) (id string, isOurs, intact bool) {
 	rest, ok := strings.CutPrefix(token, prefix)
 	if !ok {

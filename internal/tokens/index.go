@@ -16,26 +16,26 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// An index is what requests need of all tokens. It never changes once it is published. It is in parts, of which a change makes only those anew that
-// have what has changed: with 100,000 tokens, all of it would take a tenth of a second.
+// An index has what requests need to know about all tokens. It never changes once it is published. It consists of parts, of which a change makes only
+// the affected ones anew: with 100,000 tokens, making all of it would take a tenth of a second.
 type index struct {
 	version uint64 // grows with each
 	parts   [256]map[digest]*entry
-	open    bool      // no token was ever made
-	lost    error     // why the tokens are not known; if nil, they are
-	next    time.Time // when the next entry ends; zero means none does
+	open    bool      // no token has ever been made
+	lost    error     // why the tokens are not known; nil if they are
+	next    time.Time // when the next entry ends; zero if none does
 }
 
-// find returns the entry of what a digest is found by, or nil.
+// find returns the entry for a keyed digest, or nil.
 func (ix *index) find(key digest) *entry { return ix.parts[key[0]][key] }
 
 // A difference is what has changed since an index was published.
 type difference struct {
-	gone []digest        // what is found no more, or leads elsewhere
-	now  map[*known]bool // the tokens that may be found
+	gone []digest        // keyed digests that were removed, or have another entry
+	now  map[*known]bool // the tokens whose entries were added or changed
 }
 
-// An entry is one secret.
+// An entry is for one secret of a token.
 type entry struct {
 	principal *wasmtools.Principal
 	ends      int64 // in nanoseconds since 1970; 0 means never
@@ -43,28 +43,28 @@ type entry struct {
 	used      *atomic.Int64 // the minute of the last use; shared with later indexes
 }
 
-// A known is a token of the state with the rights that are in effect: no more than those of the token that made it.
+// A known is a token of the state with the rights that are in effect, which are at most those of its maker.
 type known struct {
 	name    string
-	version uint64 // of the entry in the state
+	version uint64 // the version of its entry in the state
 	record  record
-	wrong   error // why it is not taken, although it has not expired
+	wrong   error // why it is refused, although it has not expired
 
-	asked, of scope.Set // what it was given, and what the one had that made it when scopes was made of both
+	asked, of scope.Set // its own scopes, and those of its maker when scopes was computed from both
 	scopes    scope.Set
-	rate      wasmtools.Rate // its own, which is not all: its calls count for the one that made it, too
+	rate      wasmtools.Rate // its own rate; its calls count for its maker, too
 	networks  []netip.Prefix
 	expires   time.Time // zero: never
 	principal *wasmtools.Principal
 	used      *atomic.Int64
 
-	key, former digest // what its secret and the one before are found by
+	key, former digest // the keyed digests of its secret and of the one before
 }
 
 // parentOf returns the name of the token that made a narrower one, or "".
 func parentOf(name string) string { return name[:max(0, strings.LastIndexByte(name, '/'))] }
 
-// settle finds out what is in effect of a token. s.mu is held.
+// settle computes the rights of a token that are in effect. s.mu is held.
 func (s *Store) settle(t *known) {
 	s.leave(t)
 	s.since.now[t] = true
@@ -90,7 +90,7 @@ func (s *Store) settle(t *known) {
 	}
 }
 
-// narrow leaves of a token what the one has, too, that made it, or says why that is nothing.
+// narrow reduces a token's rights to those that its maker has, too, or sets why it has none.
 func (s *Store) narrow(t *known) (err error) {
 	parent := s.known[parentOf(t.name)]
 	if parent == nil || parent.record.ID != t.record.Parent || parent.wrong != nil {
@@ -106,7 +106,8 @@ func (s *Store) narrow(t *known) (err error) {
 	return err
 }
 
-// common returns the addresses that are in both lists. An empty list has every address; where none are in both, nobody may use the token.
+// common returns the addresses that are in both lists. An empty list stands for all addresses. ok is false if the lists have no address in common:
+// then nobody may use the token.
 func common(own, of []netip.Prefix) (both []netip.Prefix, err error) {
 	if len(own) == 0 || len(of) == 0 {
 		return append(slices.Clone(own), of...), nil
@@ -128,7 +129,7 @@ func common(own, of []netip.Prefix) (both []netip.Prefix, err error) {
 	return both, nil
 }
 
-// settleAll does so for a token and those that it made; for all, if name is empty. s.mu is held.
+// settleAll calls settle for a token and those that it has made, or for all tokens if name is empty. s.mu is held.
 func (s *Store) settleAll(name string) {
 	var names []string
 	if name == "" {
@@ -136,13 +137,13 @@ func (s *Store) settleAll(name string) {
 	} else if names = s.below(name); s.known[name] != nil {
 		names = append(names, name)
 	}
-	slices.Sort(names) // those that made others come first
+	slices.Sort(names) // makers come before the tokens that they made
 	for _, name := range names {
 		s.settle(s.known[name])
 	}
 }
 
-// below returns the names of the narrower tokens that one has made, and those have. s.mu is held.
+// below returns the names of the narrower tokens that a token has made, directly or not. s.mu is held.
 func (s *Store) below(name string) (names []string) {
 	for other := range s.under[topOf(name)] {
 		if strings.HasPrefix(other, name+"/") {
@@ -152,13 +153,13 @@ func (s *Store) below(name string) (names []string) {
 	return names
 }
 
-// topOf returns the name of the token that is not a narrower one.
+// topOf returns the name of the outermost token, which is not a narrower one.
 func topOf(name string) string {
 	top, _, _ := strings.Cut(name, "/")
 	return top
 }
 
-// leave has a token not be found any more in the next index. s.mu is held.
+// leave removes a token from the next index. s.mu is held.
 func (s *Store) leave(t *known) {
 	s.since.gone = append(s.since.gone, t.key)
 	if t.record.Former != nil {
@@ -166,7 +167,7 @@ func (s *Store) leave(t *known) {
 	}
 }
 
-// publish makes the index of this moment: of all tokens, or of those that have changed. s.mu is held.
+// publish publishes a new index, made from all tokens or only from those that have changed. s.mu is held.
 func (s *Store) publish() {
 	before := s.index.Load()
 	next := &index{open: !s.issued && len(s.known) == 0 && (s.lost == nil || s.mark != ""), lost: s.lost}
@@ -208,7 +209,7 @@ func (s *Store) publish() {
 			list(t)
 		}
 	} else {
-		next.parts, next.next = before.parts, before.next // a token that is gone may be what would end next: then all is looked at for nothing
+		next.parts, next.next = before.parts, before.next // this may be the end of a token that is gone; then all tokens are checked in vain
 		for _, key := range s.since.gone {
 			delete(part(key[0]), key)
 		}
@@ -226,13 +227,13 @@ func (s *Store) publish() {
 	}
 }
 
-// publishAll is publish of all tokens, also of those of which only the time has changed something. s.mu is held.
+// publishAll publishes an index of all tokens, including those that have changed only because time has passed. s.mu is held.
 func (s *Store) publishAll() {
 	s.since.now = nil
 	s.publish()
 }
 
-// earlier returns the earlier of two times. The second may be never.
+// earlier returns the earlier of two times. The second may be zero, which means never.
 func earlier(a, b time.Time) time.Time {
 	if !b.IsZero() && b.Before(a) {
 		return b
@@ -240,7 +241,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// keyed returns what a digest is found by. With a key that nobody knows, how long a lookup takes tells nothing of the digests that there are.
+// keyed returns the keyed digest that an index uses. Since nobody knows the key, the time that a lookup takes says nothing about the digests in it.
 func (s *Store) keyed(d digest) digest {
 	var buf [2 * sha256.Size]byte
 	copy(buf[:], s.key[:])
@@ -248,7 +249,7 @@ func (s *Store) keyed(d digest) digest {
 	return sha256.Sum256(buf[:])
 }
 
-// useOf returns where the last use of a token is noted. s.mu is held.
+// useOf returns where the last use of a token is stored. s.mu is held.
 func (s *Store) useOf(id string) *atomic.Int64 {
 	use := s.uses[id]
 	if use == nil {
@@ -258,7 +259,7 @@ func (s *Store) useOf(id string) *atomic.Int64 {
 	return use
 }
 
-// sorted returns the tokens by name. s.mu is held.
+// sorted returns the tokens sorted by name. s.mu is held.
 func (s *Store) sorted() []*known {
 	return slices.SortedFunc(maps.Values(s.known), func(a, b *known) int { return cmp.Compare(a.name, b.name) })
 }

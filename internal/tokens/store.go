@@ -1,8 +1,8 @@
-// Package tokens keeps bearer tokens that have a name, scopes, an end and networks: those of the state, which are made, rotated and
-// revoked while requests run, and those that the configuration declares.
+// Package tokens keeps bearer tokens with a name, scopes, an expiry and networks: those in the state, which are made, rotated and revoked while
+// requests run, and those that the configuration declares.
 //
-// The state has a token's digest only. A change is in force when the method that made it has returned: requests look into an index that
-// never changes, and find it by one atomic pointer.
+// The state has only the digest of a token. A change is in force when the method that made it returns: requests use an index that never changes,
+// which they find through an atomic pointer.
 package tokens
 
 import (
@@ -26,48 +26,49 @@ import (
 
 // Options are the settings of a Store. The zero value is usable.
 type Options struct {
-	// Mark is a file that is made with the first token. While it is there, nobody is let in without a token, also where the state is gone. Where the
-	// state can't be read, it tells whether there may be tokens in it. If empty, there may be.
+	// Mark is the path of a file that is made with the first token. While it exists, nobody is let in without a token, even if the state is lost. If
+	// the state can't be read, the file tells whether it may contain tokens. If Mark is empty, it always may.
 	Mark string
-	// Unmarked has tokens be made also where the mark can't be: the state is elsewhere, and the directory of the mark may be read-only.
+	// Unmarked lets tokens be made even if the mark can't be: the state is elsewhere, and the directory of the mark may be read-only.
 	Unmarked bool
-	// Logger is told of records that can't be read. Nil discards.
+	// Logger gets a line for each record that can't be read. It may be nil.
 	Logger *slog.Logger
 }
 
-// A Store is the tokens of a state. It is safe for concurrent use.
+// A Store has the tokens of a state. It is safe for concurrent use.
 type Store struct {
-	space   state.Space // nil: nothing can be kept
+	space   state.Space // nil if no token can be stored
 	log     *slog.Logger
 	mark    string // or empty
-	without bool   // whether tokens are made without it
+	without bool   // whether tokens are made even without the mark
 	key     [32]byte
 	index   atomic.Pointer[index]
-	wake    chan struct{} // has a value after a publication, and where other tokens are declared
+	wake    chan struct{} // holds a value after an index is published, and after other tokens are declared
 	turn    chan struct{} // holds a value while somebody makes a token: see Reserve
 	end     context.CancelFunc
 	running sync.WaitGroup
 
-	unmarked  *trouble.Trouble         // there is no mark
-	declaring atomic.Pointer[Verifier] // of the configuration in force; if nil, none is known
+	unmarked  *trouble.Trouble         // the mark does not exist
+	declaring atomic.Pointer[Verifier] // the verifier of the configuration in force; nil if none is known
 
-	mu     sync.Mutex // guards what follows, and publications
+	mu     sync.Mutex // guards what follows, and publishing an index
 	known  map[string]*known
-	under  map[string]map[string]bool // the names of those that others have made, by what they begin with
+	under  map[string]map[string]bool // the names of narrower tokens by their makers' names
 	since  difference                 // the last publication
 	uses   map[string]*atomic.Int64   // by id
-	issued bool                       // a token was made once, so that nobody is let in without one any more
-	noted  bool                       // the state says so, too, whether or not it has a token
-	synced bool                       // all were read once
-	lost   error                      // why they were not
-	edits  uint64                     // counts what was done to known
+	issued bool                       // a token has been made once, so nobody is let in without one
+	noted  bool                       // the state says so, too, even if it has no token
+	synced bool                       // all tokens have been read once
+	lost   error                      // why they could not be read
+	edits  uint64                     // counts the changes of known
 
-	telling     sync.Mutex // held while subscribers are told
+	telling     sync.Mutex // held while subscribers are called
 	subscribers []*func()
 }
 
-// Open returns the tokens of a store, once they are read. Where they can't be, nobody is let in by one until they can, and without one only
-// where none was ever made. Open does not fail: whoever uses them is told. A nil store has none, and keeps none. The caller closes the Store, and then the state.
+// Open reads the tokens in a store. If that fails, nobody is let in with a token until they can be read, and nobody without one if one may have been
+// made. Open does not fail: methods of the Store return the error. If st is nil, there are no tokens and none can be made. The caller closes the
+// Store, and then the state.
 func Open(store state.Store, o Options) *Store {
 	s := &Store{log: o.Logger, mark: o.Mark, without: o.Unmarked, issued: marked(o.Mark), wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), known: map[string]*known{}, under: map[string]map[string]bool{}, uses: map[string]*atomic.Int64{}}
 	if s.log == nil {
@@ -84,11 +85,11 @@ func Open(store state.Store, o Options) *Store {
 		s.running.Go(func() { s.watch(ctx, read) })
 		<-read
 	}
-	s.running.Go(func() { s.tend(ctx) }) // without a state, too: tokens that are declared expire
+	s.running.Go(func() { s.tend(ctx) }) // even without a state, since declared tokens expire
 	return s
 }
 
-// marked reports whether a mark is there, or may be.
+// marked reports whether the mark exists, or may exist.
 func marked(mark string) bool {
 	if mark == "" {
 		return false
@@ -97,7 +98,7 @@ func marked(mark string) bool {
 	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
 }
 
-// putMark makes the mark, in a directory that is there.
+// putMark makes the mark; its directory must exist.
 func (s *Store) putMark() error {
 	if s.mark == "" || marked(s.mark) {
 		return nil
@@ -106,19 +107,19 @@ func (s *Store) putMark() error {
 	return os.WriteFile(s.mark, []byte(text), 0o600)
 }
 
-// Close ends what the Store does by itself, and notes when tokens were used last. It returns nil, and can be called twice.
+// Close stops the goroutines of the Store, and stores when tokens were last used. It returns nil, and can be called twice.
 func (s *Store) Close() error {
 	s.end()
 	s.running.Wait()
 	return nil
 }
 
-// watch follows the state. It closes read when it has read all, or could not.
+// watch follows the state. It closes read when it has read everything, or has failed to.
 func (s *Store) watch(ctx context.Context, read chan<- struct{}) {
 	tried := sync.OnceFunc(func() { close(read) })
 	defer tried()
 	unread := trouble.New(s.log, slog.LevelError, "the tokens in the state can't be read, so new ones are refused, and changes go unnoticed", "the tokens in the state can be read again")
-	whole := false // all that there is was read
+	whole := false // all entries have been read
 	state.Follow(ctx, s.space, "", state.Follower{
 		Take: func(e state.Event) error {
 			if !whole && !e.Deleted {
@@ -138,7 +139,7 @@ func (s *Store) watch(ctx context.Context, read chan<- struct{}) {
 	})
 }
 
-// take takes up a change, whoever has made it.
+// take puts a change of the state in force, whoever has made it.
 func (s *Store) take(ctx context.Context, e state.Event) error {
 	if name, isName := strings.CutPrefix(e.Key, keyName); isName {
 		return s.refresh(ctx, name)
@@ -152,13 +153,13 @@ func (s *Store) take(ctx context.Context, e state.Event) error {
 	return nil
 }
 
-// refuseStrangers has nobody let in without a token any more, since one was made, here or by another process. s.mu is held.
+// refuseStrangers makes sure that nobody is let in without a token, since this or another process has made one. s.mu is held.
 func (s *Store) refuseStrangers() {
 	s.issued = true
 	s.unmarked.Set(s.putMark())
 }
 
-// load takes up an entry before all are read.
+// load reads an entry while others are still unread.
 func (s *Store) load(e state.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +180,7 @@ func (s *Store) load(e state.Entry) {
 	}
 }
 
-// sync publishes all that was read, without the tokens that are gone since an earlier time. keys are those of the state.
+// sync publishes all that was read, without tokens that have disappeared from the state since. keys are the keys in the state.
 func (s *Store) sync(ctx context.Context, keys map[string]bool) error {
 	s.mu.Lock()
 	if s.issued || len(s.known) > 0 {
@@ -199,7 +200,7 @@ func (s *Store) sync(ctx context.Context, keys map[string]bool) error {
 	return nil
 }
 
-// lose notes that the tokens can't be read. Those that were read go on.
+// lose records that the tokens can't be read. Tokens that have been read stay valid.
 func (s *Store) lose(err error) {
 	s.mu.Lock()
 	if !s.synced {
@@ -210,8 +211,8 @@ func (s *Store) lose(err error) {
 	s.tell()
 }
 
-// refresh takes up what the state has of a token at this moment. All changes go this way, whoever made them: what was read before another
-// change was noted is read again, so that nothing old comes back.
+// refresh puts the current record of a token in force. All changes go through it, whoever made them: if another change was recorded during the read,
+// it reads again, so that no old record comes back.
 func (s *Store) refresh(ctx context.Context, name string) error {
 	for {
 		s.mu.Lock()
@@ -250,7 +251,7 @@ func (s *Store) refresh(ctx context.Context, name string) error {
 	}
 }
 
-// Refresh takes up what other processes have made of a token by now, and of those that have made it. The token is named as it is to Show.
+// Refresh puts in force what other processes have changed by now in a token and in its makers. name is as in Show.
 func (s *Store) Refresh(ctx context.Context, name string) error {
 	shared, ok := s.space.(state.Shared)
 	if !ok {
@@ -274,7 +275,7 @@ func (s *Store) Refresh(ctx context.Context, name string) error {
 	return s.refresh(ctx, name)
 }
 
-// refreshAll takes up all that the state has.
+// refreshAll puts all records of the state in force.
 func (s *Store) refreshAll(ctx context.Context) error {
 	for after, more := keyName, true; more; {
 		var keys []string
@@ -292,7 +293,7 @@ func (s *Store) refreshAll(ctx context.Context) error {
 	return nil
 }
 
-// put notes an entry of the state. s.mu is held.
+// put records an entry of the state. s.mu is held.
 func (s *Store) put(name string, e state.Entry) {
 	s.edits++
 	before := s.known[name]
@@ -328,7 +329,7 @@ func (s *Store) put(name string, e state.Entry) {
 	}
 }
 
-// drop forgets a token and the tokens that it made. s.mu is held.
+// drop forgets a token and the tokens that it has made. s.mu is held.
 func (s *Store) drop(name string) {
 	s.edits++
 	s.leave(s.known[name])
@@ -342,7 +343,7 @@ func (s *Store) drop(name string) {
 	s.settleAll(name)
 }
 
-// tell tells everybody of a publication.
+// tell calls all subscribers after an index is published.
 func (s *Store) tell() {
 	s.telling.Lock()
 	defer s.telling.Unlock()
@@ -351,8 +352,9 @@ func (s *Store) tell() {
 	}
 }
 
-// Subscribe has f called after each change, also where a token has expired, before the method that made the change returns. Calls come one at a time; f
-// must not change tokens or subscriptions. The returned function ends that: once it has returned, f is not called any more.
+// Subscribe makes the Store call f after each change, before the method that made the change returns, and also when a token has expired. Calls come
+// one at a time; f must not change tokens or subscriptions. The returned function ends the subscription: after it has returned, f is no longer
+// called.
 func (s *Store) Subscribe(f func()) (unsubscribe func()) {
 	s.telling.Lock()
 	defer s.telling.Unlock()

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// flushEvery is how often the last uses are written. What was not written when a process was killed is lost.
+	// flushEvery is how often the last uses are written. Uses that were not written when a process is killed are lost.
 	flushEvery = time.Minute
-	// flushLimit is how long the last time may take.
+	// flushLimit is how long the write at the end may take.
 	flushLimit = 5 * time.Second
 )
 
-// tend publishes an index when a token has expired, so that who listens learns of it, and writes when tokens were used.
+// tend publishes an index when a token has expired, so that subscribers learn of it, and writes when tokens were last used.
 func (s *Store) tend(ctx context.Context) {
 	written := map[string]int64{} // by id
 	s.mu.Lock()
@@ -25,9 +25,9 @@ func (s *Store) tend(ctx context.Context) {
 	s.mu.Unlock()
 	flush := time.NewTicker(flushEvery)
 	defer flush.Stop()
-	told := time.Now() // who listens knows of all that had expired then
+	told := time.Now() // subscribers know of all tokens that had expired by then
 	for {
-		// A clock that was set is looked at with every flush.
+		// If the clock was set, that is noticed at the next flush.
 		expiry, next := time.NewTimer(flushEvery), s.nextEnd(told)
 		if !next.IsZero() {
 			expiry.Reset(min(flushEvery, max(time.Until(next), 0)))
@@ -55,8 +55,8 @@ func (s *Store) tend(ctx context.Context) {
 	}
 }
 
-// nextEnd returns when the next token expires, of the state's and of those that are declared, or zero if none does. Of the declared ones those count
-// that expire after a time.
+// nextEnd returns when the next token expires, in the state or declared, or zero if none does. Only declared tokens that expire after the given time
+// count.
 func (s *Store) nextEnd(after time.Time) time.Time {
 	next := s.index.Load().next
 	if v := s.declaring.Load(); v != nil {
@@ -69,8 +69,8 @@ func (s *Store) nextEnd(after time.Time) time.Time {
 	return next
 }
 
-// flush writes the last uses that are not written yet: one entry for all tokens whose ids begin with the same letter, so that many uses are
-// few writes. Where it fails, the next one does it.
+// flush writes the last uses that are not written yet: one entry for all tokens whose ids begin with the same letter, so that many uses become few
+// writes. If it fails, the next flush tries again.
 func (s *Store) flush(ctx context.Context, written map[string]int64) {
 	parts := map[string]used{}
 	s.mu.Lock()
@@ -92,7 +92,7 @@ func (s *Store) flush(ctx context.Context, written map[string]int64) {
 	}
 }
 
-// write adds uses to an entry, without those of tokens that are gone.
+// write adds uses to an entry, and drops those of tokens that are gone.
 func (s *Store) write(ctx context.Context, key string, part used) error {
 	e, ok, err := s.space.Get(ctx, key, state.MaxValue)
 	if err != nil {

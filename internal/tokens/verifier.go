@@ -21,7 +21,7 @@ import (
 // originDeclared is the origin of principals whose tokens the configuration declares.
 const originDeclared = "declared"
 
-// A Verifier knows the tokens of a Store, and those that one configuration declares. It is safe for concurrent use.
+// A Verifier identifies callers by the tokens of a Store, and by those that one configuration declares. It is safe for concurrent use.
 type Verifier struct {
 	store    *Store
 	declared map[digest]*entry
@@ -32,7 +32,8 @@ type Verifier struct {
 var _ auth.Verifier = (*Verifier)(nil)
 
 // NewVerifier returns the verifier of a configuration. client returns the address for which a request is made, or the zero Addr if it has none.
-// A declared token that before knows, too, which may be nil, has the same principal if its scopes and its rate are the same.
+// before, which may be nil, is the verifier of the configuration before: a declared token that it also knows keeps its principal if its scopes and
+// rate are the same.
 func NewVerifier(store *Store, declared []config.Token, client func(r *http.Request) netip.Addr, before *Verifier) (*Verifier, error) {
 	v := &Verifier{store: store, client: client, declared: make(map[digest]*entry, len(declared)), names: make(map[string]*entry, len(declared))}
 	for _, d := range declared {
@@ -61,7 +62,7 @@ func NewVerifier(store *Store, declared []config.Token, client func(r *http.Requ
 	return v, nil
 }
 
-// PrincipalOf returns whose a declared token is.
+// PrincipalOf returns the principal of a declared token.
 func PrincipalOf(d *config.Token) (*wasmtools.Principal, error) {
 	scopes, err := scope.Parse(d.Scopes)
 	if err != nil {
@@ -74,8 +75,8 @@ func PrincipalOf(d *config.Token) (*wasmtools.Principal, error) {
 	return p, err
 }
 
-// Verify returns the principal of the request's token, or nil: it has none, or one that is not known. It allocates nothing for a token that is
-// taken. Why another one is refused, only the log is told.
+// Verify returns the principal of the request's token, or nil if the request has no token or an unknown one. It allocates nothing for a valid token.
+// Only the log says why a token is refused.
 func (v *Verifier) Verify(r *http.Request) (*wasmtools.Principal, error) {
 	ix := v.store.index.Load()
 	if ix.open && len(v.declared) == 0 {
@@ -114,7 +115,7 @@ func sum(token string) digest {
 	return sha256.Sum256(buf[:copy(buf[:], token)])
 }
 
-// unknown returns why a token is not known. A client is told the same of each. Of tokens that are not ours there is nothing to say.
+// unknown returns why a token is not known, with a cause that only the log shows. It returns nil for tokens that don't look like ours.
 func (v *Verifier) unknown(token string, ix *index) error {
 	id, isOurs, intact := idOf(token)
 	switch {
@@ -128,12 +129,12 @@ func (v *Verifier) unknown(token string, ix *index) error {
 	return refused(fmt.Errorf("the token %s%s is not known: it was revoked, rotated or made for another server", prefix, id))
 }
 
-// refused returns the error of a request without a valid token. Its message is the one for all of them.
+// refused returns the error for a request without a valid token. The message is always the same.
 func refused(why error) error {
 	return &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Err: why}
 }
 
-// Principals returns those whose tokens are taken at the moment, each once, in no order.
+// Principals returns the principals whose tokens are valid at the moment, each once, in no order.
 func (v *Verifier) Principals() (all []*wasmtools.Principal) {
 	now, seen := time.Now().UnixNano(), map[*wasmtools.Principal]bool{}
 	take := func(entries map[digest]*entry) {
@@ -151,21 +152,21 @@ func (v *Verifier) Principals() (all []*wasmtools.Principal) {
 	return all
 }
 
-// Scheme returns the scheme of HTTP's bearer tokens.
+// Scheme returns the scheme of HTTP bearer tokens.
 func (v *Verifier) Scheme() auth.Scheme {
 	return auth.Scheme{Name: "bearer", Description: json.RawMessage(`{"type":"http","scheme":"bearer"}`), Challenge: "Bearer", Refusal: "Invalid or missing bearer token"}
 }
 
-// Open reports whether no token is declared, and none was ever made.
+// Open reports whether no token is declared and none has ever been made.
 func (v *Verifier) Open() bool { return len(v.declared) == 0 && v.store.index.Load().open }
 
 // Version returns a number that grows with each change, and each time that a token expires.
 func (v *Verifier) Version() uint64 { return v.store.index.Load().version }
 
-// Subscribe has changed called after each change of the tokens of the state, and of what Open returns.
+// Subscribe makes the Verifier call changed after each change of the tokens in the state, and of the result of Open.
 func (v *Verifier) Subscribe(changed func()) (unsubscribe func()) { return v.store.Subscribe(changed) }
 
-// InForce notes that the configuration of the verifier is in force: whoever has subscribed is told when one of its tokens expires.
+// InForce says that the configuration of the verifier is in force: from now on subscribers are called when one of its tokens expires.
 func (v *Verifier) InForce() {
 	v.store.declaring.Store(v)
 	select {
@@ -174,7 +175,7 @@ func (v *Verifier) InForce() {
 	}
 }
 
-// Ended reports whether a principal was one of a token that is not taken any more.
+// Ended reports whether a principal belongs to a token that is no longer valid.
 func (v *Verifier) Ended(p *wasmtools.Principal) bool {
 	switch p.Origin() {
 	case originDeclared:

@@ -10,7 +10,7 @@ import (
 
 // At returns when a file, its name, owner or mode was last changed, where the system tells.
 func At(info fs.FileInfo) (time.Time, bool) {
-	stat := reflect.Indirect(reflect.ValueOf(info.Sys())) // a syscall.Stat_t, whose field has another name on each system
+	stat := reflect.Indirect(reflect.ValueOf(info.Sys())) // a syscall.Stat_t, whose field has a different name on each system
 	if stat.Kind() != reflect.Struct {
 		return time.Time{}, false
 	}

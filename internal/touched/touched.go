@@ -1,4 +1,5 @@
-// Package touched tells when a file was changed, by what the system keeps of it beside the time of its content, which programs set as they like.
+// Package touched tells whether a file was changed. It uses the change time that the system keeps, since programs can set the modification time as
+// they like.
 package touched
 
 import (
@@ -7,8 +8,8 @@ import (
 	"time"
 )
 
-// Same reports whether a file has the same content at two times, as far as that can be told without reading it. Size and time are not enough: builds
-// that can be repeated give every version the same time, and cp -p writes it into the file that there is.
+// Same reports whether a file has the same content at two times, as far as that can be told without reading it. Size and modification time are not
+// enough: reproducible builds give every version the same time, and cp -p copies it when it overwrites a file.
 func Same(a, b fs.FileInfo) bool {
 	if a.Size() != b.Size() || !a.ModTime().Equal(b.ModTime()) || !os.SameFile(a, b) {
 		return false
@@ -18,8 +19,8 @@ func Same(a, b fs.FileInfo) bool {
 	return then.Equal(now)
 }
 
-// Since reports whether a file was changed at a time or later, by a clock that may be behind by a tick. One that is far
-// ahead tells nothing.
+// Since reports whether a file was changed at a time or later. The file system's clock may be behind by a tick; a change time far in the future is
+// ignored.
 func Since(info fs.FileInfo, began time.Time) bool {
 	const tick, ahead = 20 * time.Millisecond, 2 * time.Second
 	last := info.ModTime()

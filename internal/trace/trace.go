@@ -1,5 +1,5 @@
-// Package trace reads and writes what W3C Trace Context says of a trace, and carries it from a request into its calls, and out of them. It
-// knows nobody who records a trace.
+// Package trace reads and writes the headers of W3C Trace Context, and carries a trace from a request into its calls, and out of them. It does not
+// depend on any package that records traces.
 package trace
 
 import (
@@ -9,27 +9,26 @@ import (
 )
 
 const (
-	// length is how long a traceparent of version 00 is, and maxLength how long one of a later version may be.
+	// length is the length of a traceparent of version 00, and maxLength the longest one of a later version.
 	length    = len("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 	maxLength = 256
-	// maxState is how long a tracestate may be.
+	// maxState is the longest tracestate.
 	maxState = 512
-	// sampled is the flag of a trace that its caller records.
+	// sampled is the flag that says that the caller records the trace.
 	sampled = 1
 )
 
-// A Parent is the span of a caller, which a request's span is inside.
+// A Parent is a caller's span: the parent of the request's span.
 type Parent struct {
 	Trace [16]byte
 	Span  [8]byte
 	// Sampled is whether the caller records the trace.
 	Sampled bool
-	// State is what the caller's tracing systems say to their like, at most 512 bytes. It has not been checked otherwise.
+	// State is the tracestate, in which tracing systems pass on data of their own: at most 512 bytes, not checked otherwise.
 	State string
 }
 
-// Parse reads a traceparent and a tracestate. ok is false where the first is not as the standard has it. A tracestate that is too long is left
-// out.
+// Parse reads a traceparent and a tracestate. ok is false if the traceparent is not valid. A tracestate that is too long is left out.
 func Parse(parent, state string) (p Parent, ok bool) {
 	if len(parent) < length || len(parent) > maxLength || parent[2] != '-' || parent[35] != '-' || parent[52] != '-' {
 		return Parent{}, false
@@ -53,32 +52,32 @@ func Parse(parent, state string) (p Parent, ok bool) {
 	return p, true
 }
 
-// Format returns the traceparent of a span that is recorded.
+// Format returns the traceparent of a recorded span.
 func Format(trace [16]byte, span [8]byte) string {
 	return "00-" + hex.EncodeToString(trace[:]) + "-" + hex.EncodeToString(span[:]) + "-01"
 }
 
-// A Request is what a request says of the trace that it is part of, and what is recorded of it. It is for one goroutine at a time.
+// A Request has what a request says about the trace that it is part of, and what is recorded of it. It is for one goroutine at a time.
 type Request struct {
 	// Parent and State are the traceparent and the tracestate of its headers, as they came.
 	Parent, State string
-	// Message is the message of MCP that it brings, if it has a method.
+	// Message is the MCP message in the request, if it has a method.
 	Message Message
-	// Trace and Span are the ids under which the request is recorded. They are empty if it is not, or that is not decided yet.
+	// Trace and Span are the ids under which the request is recorded. They are empty if it is not recorded, or that is not decided yet.
 	Trace, Span string
-	// Kept is what whoever records it keeps of it.
+	// Kept is for the package that records the request.
 	Kept any
 }
 
-// A Message is a message of MCP, as far as a span tells of it.
+// A Message has what a span says about an MCP message.
 type Message struct {
-	// Method is one that the server has, and ID the message's id without quotes, cut if it is long.
+	// Method is a method that the server knows, and ID the message's id without quotes, cut if it is long.
 	Method, ID string
-	// Version is the version of the protocol, and Session names the session without being its id. Both may be empty.
+	// Version is the version of the protocol. Session identifies the session, but is not its id, which is secret. Both may be empty.
 	Version, Session string
 	// Parent and State are the traceparent and the tracestate in its _meta, as they came.
 	Parent, State string
-	// Fault is the code of JSON-RPC that it is answered with, or 0.
+	// Fault is the JSON-RPC error code of the answer, or 0.
 	Fault int64
 }
 
@@ -91,18 +90,18 @@ func RequestOf(ctx context.Context) *Request {
 	return r
 }
 
-// A Span is a call that is recorded.
+// A Span is a recorded call.
 type Span interface {
 	// IDs returns the ids of the trace and of the span, in hexadecimal digits.
 	IDs() (trace, span string)
-	// Next returns the traceparent and the tracestate for the next service that the call asks. The use that is reported next is that one.
+	// Next returns the traceparent and the tracestate for the service that the call asks next. The next reported use must be that one.
 	Next() (parent, state string)
 }
 
 // A SpanKey is the key under which a context has a Span.
 type SpanKey struct{}
 
-// SpanOf returns the call that a context belongs to, or nil where none is recorded.
+// SpanOf returns the recorded call that a context belongs to, or nil if there is none.
 func SpanOf(ctx context.Context) Span {
 	s, _ := ctx.Value(SpanKey{}).(Span)
 	return s

@@ -9,33 +9,34 @@ import (
 )
 
 const (
-	// againTime is how long the log has no other line on what recurs.
+	// againTime is the shortest time between two log lines about the same trouble.
 	againTime = 10 * time.Minute
-	// calmTime is how long it must not have gone wrong until it is over.
+	// calmTime is how long nothing must have gone wrong until the trouble is over.
 	calmTime = time.Second
 )
 
-// A Recurring is what may go wrong as often as somebody likes, each time for a reason of its own. It is safe for concurrent use.
+// A Recurring is a trouble that others can cause as often as they like, each time for a different reason. It is safe for concurrent use.
 type Recurring struct {
 	log    *slog.Logger
 	level  slog.Level
 	begins string
 	ends   string
-	on     atomic.Bool // it was told, and not that it is over
+	on     atomic.Bool // it was logged, and its end was not
 
 	mu     sync.Mutex
-	told   time.Time // zero: it was not, or is over
-	last   time.Time // when it went wrong last
-	missed int       // how often it was not told
+	told   time.Time // when it was last logged; zero if it was not, or is over
+	last   time.Time // when it last went wrong
+	missed int       // how often it went wrong without a log line
 }
 
-// NewRecurring returns what has not gone wrong. A line of a level says that it has, and one of the level INFO that it is over. What is never over has an
-// empty ends.
+// NewRecurring returns a trouble that has not begun. begins is the log line when it goes wrong, with a level, and ends the line of level INFO when it
+// is over; an empty ends is for a trouble that is never over.
 func NewRecurring(log *slog.Logger, level slog.Level, begins, ends string) *Recurring {
 	return &Recurring{log: log, level: level, begins: begins, ends: ends}
 }
 
-// Add takes up that it has gone wrong, and why. The log has a line of it at once, and then one in ten minutes at most, with how often it had none.
+// Add records that something has gone wrong, and why. It logs the first time at once, and after that at most once every ten minutes, with the number
+// of times that were not logged.
 func (r *Recurring) Add(why error, more ...any) {
 	r.mu.Lock()
 	now := time.Now()
@@ -53,7 +54,8 @@ func (r *Recurring) Add(why error, more ...any) {
 	}
 }
 
-// Over takes up that it has gone well: what was told is over, unless it has gone wrong a moment ago. The next line comes at once then.
+// Over records that all is well. It logs the end of the trouble, unless something went wrong a moment ago. After that, the next trouble is logged at
+// once.
 func (r *Recurring) Over() {
 	if !r.on.Load() { // nearly always
 		return

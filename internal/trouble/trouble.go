@@ -1,4 +1,4 @@
-// Package trouble tells a log what goes wrong for a time: once when it begins, and once when it is over.
+// Package trouble logs a lasting problem twice: once when it begins, and once when it is over.
 package trouble
 
 import (
@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// A Trouble is one thing that can go wrong. It is safe for concurrent use.
+// A Trouble is a problem that can last for a while. It is safe for concurrent use.
 type Trouble struct {
 	log    *slog.Logger
 	level  slog.Level
@@ -16,12 +16,12 @@ type Trouble struct {
 	on     atomic.Bool
 }
 
-// New returns a trouble that there is not. A line of a level says that it begins, and one of the level INFO that it has ended.
+// New returns a trouble that has not begun. begins is the log line when it begins, with a level, and ends the line of level INFO when it is over.
 func New(log *slog.Logger, level slog.Level, begins, ends string) *Trouble {
 	return &Trouble{log: log, level: level, begins: begins, ends: ends}
 }
 
-// Set takes up whether there is the trouble, and why; if nil, there is none. It reports whether that is new, and so was told.
+// Set records whether there is trouble: err is the reason, or nil if there is none. It reports whether that has changed, and so was logged.
 func (t *Trouble) Set(why error) (changed bool) {
 	if t.on.Swap(why != nil) == (why != nil) {
 		return false

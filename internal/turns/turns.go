@@ -1,5 +1,5 @@
-// Package turns hands out a bounded number of places, first to those who have the fewest: one with many requests does not keep others waiting. That
-// holds for the parties that want places, and for the keys that one party wants them for. Those who have equally many take turns.
+// Package turns hands out a bounded number of places, first to the parties that have the fewest, so that a party with many requests does not keep
+// others waiting. The same holds for the keys that one party wants places for. Parties or keys with equally many places take turns.
 package turns
 
 import (
@@ -9,35 +9,35 @@ import (
 	"sync/atomic"
 )
 
-// Places are safe for concurrent use.
+// Places is a bounded number of places. It is safe for concurrent use.
 type Places[P, K comparable] struct {
 	waiters atomic.Int64
 	mu      sync.Mutex
 	most    int
-	taken   []want[P, K] // all places while anybody waits
+	taken   []want[P, K] // full while anybody waits
 	parties rota[P, *rota[K, line]]
 }
 
-// A want is who wants a place, and for what.
+// A want is the party that wants a place, and the key that it wants it for.
 type want[P, K comparable] struct {
 	party P
 	key   K
 }
 
-// A rota is those who wait.
+// A rota has the members that wait, and their order.
 type rota[K comparable, V any] struct {
 	of    map[K]*member[K, V]
-	turns []*member[K, V] // the same, in the order of their turns
+	turns []*member[K, V] // the same members in the order of their turns
 }
 
-// A member of a rota has places, too, perhaps.
+// A member waits for places, and may have some already.
 type member[K comparable, V any] struct {
 	key  K
 	held int
 	of   V
 }
 
-// A line is requests with the same want, each of which has a channel that is closed when there is a place.
+// A line has the requests with the same want: each is a channel that is closed when it gets a place.
 type line []chan struct{}
 
 // New returns n places.
@@ -56,7 +56,7 @@ func (p *Places[P, K]) Try(party P, key K) bool {
 	return true
 }
 
-// Enter takes a place, as Try does, and waits for it until ctx is done. Then it takes none, and returns the cause.
+// Enter takes a place as Try does, but waits for one. If ctx is done first, it takes none and returns the cause.
 func (p *Places[P, K]) Enter(ctx context.Context, party P, key K) error {
 	p.mu.Lock()
 	if len(p.taken) < p.most {
@@ -82,12 +82,12 @@ func (p *Places[P, K]) Enter(ctx context.Context, party P, key K) error {
 	case <-ctx.Done():
 	}
 	if !p.withdraw(party, key, turn) {
-		p.Leave(party, key) // the place came at the same moment
+		p.Leave(party, key) // it got a place at the same moment
 	}
 	return context.Cause(ctx)
 }
 
-// Leave gives back a place that was taken for a party and a key: to whoever comes next, if anybody waits.
+// Leave gives back a place that was taken for a party and a key. If anybody waits, the next one gets it.
 func (p *Places[P, K]) Leave(party P, key K) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,8 +97,8 @@ func (p *Places[P, K]) Leave(party P, key K) {
 	}
 }
 
-// Pass is Leave where somebody waits who comes before another request for the same party and key would. Otherwise it reports false: the place is
-// still taken.
+// Pass gives back a place as Leave does, but only if somebody waits whose turn comes before that of another request for the same party and key.
+// Otherwise it returns false, and the place is still taken.
 func (p *Places[P, K]) Pass(party P, key K) bool {
 	if p.Waiting() == 0 {
 		return false
@@ -119,10 +119,10 @@ func (p *Places[P, K]) Pass(party P, key K) bool {
 	return true
 }
 
-// Waiting returns how many wait for a place. It takes no lock.
+// Waiting returns how many requests wait for a place. It takes no lock.
 func (p *Places[P, K]) Waiting() int { return int(p.waiters.Load()) }
 
-// Free returns how many places nobody has.
+// Free returns how many places are free.
 func (p *Places[P, K]) Free() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,7 +145,7 @@ func (p *Places[P, K]) release(of want[P, K]) {
 	p.tell(of, -1)
 }
 
-// tell has those who wait know that they have n places more. p.mu is held.
+// tell updates the waiting members of a party and a key after they got n more places. p.mu is held.
 func (p *Places[P, K]) tell(of want[P, K], n int) {
 	if m := p.parties.of[of.party]; m != nil {
 		m.held += n
@@ -175,7 +175,7 @@ func (p *Places[P, K]) heldFor(party P, key K) (n int) {
 	return n
 }
 
-// next returns who comes next. Somebody waits. p.mu is held.
+// next returns whose turn it is. Somebody must be waiting. p.mu is held.
 func (p *Places[P, K]) next() (*member[P, *rota[K, line]], *member[K, line]) {
 	party := p.parties.next()
 	return party, party.of.next()
@@ -193,7 +193,7 @@ func (p *Places[P, K]) admit(party *member[P, *rota[K, line]], of *member[K, lin
 	close(turn)
 }
 
-// withdraw ends a wait, and reports false if it already has its place.
+// withdraw ends a wait. It returns false if the request already has its place.
 func (p *Places[P, K]) withdraw(party P, key K, turn chan struct{}) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -215,7 +215,7 @@ func (p *Places[P, K]) withdraw(party P, key K, turn chan struct{}) bool {
 	return true
 }
 
-// tidy takes out of the turns who waits no longer. p.mu is held.
+// tidy removes members that no longer wait. p.mu is held.
 func (p *Places[P, K]) tidy(party *member[P, *rota[K, line]], of *member[K, line]) {
 	if len(of.of) == 0 {
 		party.of.remove(of)
@@ -225,7 +225,7 @@ func (p *Places[P, K]) tidy(party *member[P, *rota[K, line]], of *member[K, line
 	}
 }
 
-// add adds a member, whose turn is the last one.
+// add adds a member, whose turn comes last.
 func (r *rota[K, V]) add(key K, held int, of V) *member[K, V] {
 	if r.of == nil {
 		r.of = map[K]*member[K, V]{}
@@ -236,8 +236,8 @@ func (r *rota[K, V]) add(key K, held int, of V) *member[K, V] {
 	return m
 }
 
-// next returns who has the fewest places of those who wait, and of these who has waited for its turn longest. It looks at few: no more of them have
-// a place than there are places.
+// next returns the waiting member with the fewest places, and of several the one whose turn has been due longest. It looks at few members, since at
+// most as many have a place as there are places.
 func (r *rota[K, V]) next() *member[K, V] {
 	next := r.turns[0]
 	for _, m := range r.turns[1:] {
@@ -251,7 +251,7 @@ func (r *rota[K, V]) next() *member[K, V] {
 	return next
 }
 
-// toBack makes a member have the last turn.
+// toBack gives a member the last turn.
 func (r *rota[K, V]) toBack(m *member[K, V]) {
 	i := slices.Index(r.turns, m)
 	r.turns = append(slices.Delete(r.turns, i, i+1), m)

@@ -1,6 +1,6 @@
-// Package upload puts modules and scripts into a tools directory and takes them out of it: whole or not at all, and never outside the directory. Names come
-// from afar. They are those that every file system takes, no symbolic link is followed, and no file has a name that differs from another's
-// in upper and lower case only.
+// Package upload puts modules and scripts into a tools directory and removes them: whole or not at all, and never outside the directory. Names come
+// from clients. Only names that every file system accepts are allowed, no symbolic link is followed, and no file gets a name that differs from
+// another's only in upper and lower case.
 package upload
 
 import (
@@ -25,30 +25,30 @@ import (
 )
 
 const (
-	maxDepth = 16  // folders in each other, as many as are looked at
+	maxDepth = 16  // nested folders, as deep as tools are looked for
 	maxName  = 512 // bytes
-	// maxEntries is how many entries of a folder are looked at for a name that differs in case only.
+	// maxEntries is how many entries a folder may have, since all are compared without regard to case.
 	maxEntries = 100_000
-	// abandoned is after which time a file that was never finished is removed.
+	// abandoned is after how long an unfinished file is removed.
 	abandoned = time.Hour
 )
 
-// ErrLinked is returned where something on the way is a symbolic link.
+// ErrLinked is returned if the file or a folder on its way is a symbolic link.
 var ErrLinked = errors.New("is a symbolic link: change its target")
 
 var part = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 
-// reserved are names that Windows has for devices, whatever stands after a dot.
+// reserved are the names of devices in Windows, with or without an extension.
 var reserved = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
 
-// libraries are folders that are not looked at for tools.
+// libraries are folders in which no tools are looked for.
 var libraries = []string{"node_modules", "__pycache__"}
 
-// A Directory is one of tools.
+// A Directory is a directory of tools.
 type Directory struct {
-	// Path is where it is.
+	// Path is the path of the directory.
 	Path string
-	// Scripts tells which of its files are scripts. If nil, none are served.
+	// Scripts tells which of its files are scripts. If nil, scripts are not served.
 	Scripts Scripts
 }
 
@@ -94,7 +94,7 @@ func (d Directory) CheckName(name string) error {
 	return nil
 }
 
-// notScript returns why a file is not a script that is served by itself, by the parts of its name, or "".
+// notScript returns why a file, by the parts of its path, is not a script that is served by itself, or "" if it is one.
 func (d Directory) notScript(parts []string) string {
 	base := parts[len(parts)-1]
 	switch {
@@ -108,7 +108,7 @@ func (d Directory) notScript(parts []string) string {
 	return ""
 }
 
-// takesScripts returns why the scripts of a folder, and of those below it, are not served by themselves, or nil.
+// takesScripts returns nil if scripts in a folder are served by themselves, or an error that says why they are not.
 func takesScripts(folder *os.Root) error {
 	names, err := entries(folder)
 	if err != nil {
@@ -122,18 +122,18 @@ func takesScripts(folder *os.Root) error {
 	return nil
 }
 
-// A File is one that is being put into its place. Its caller calls Commit, and then Close.
+// A File is a file that is being written. The caller calls Commit, and then Close.
 type File struct {
-	folder *os.Root // in which it will lie
+	folder *os.Root // the folder that it will be in
 	base   string
-	temp   string // its name until then, or empty: it is in its place
+	temp   string // its temporary name; empty once it is in its place
 	file   *os.File
 	sum    hash.Hash
 	size   int64
-	undo   func() // removes the folders that were made for it
+	undo   func() // removes the folders that were made for the file
 }
 
-// Begin makes a file beside the place that it will have in the directory, with the folders on the way. Nothing looks at it there.
+// Begin makes a temporary file in the folder that the file will be in, and makes that folder if it is missing. The server ignores the temporary file.
 func (d Directory) Begin(name string) (*File, error) {
 	folder, undo, err := d.open(name, true)
 	if err != nil {
@@ -148,7 +148,7 @@ func (d Directory) Begin(name string) (*File, error) {
 	return f, nil
 }
 
-// temporary is what names of files begin with that are not finished.
+// temporary is the prefix of the names of unfinished files.
 const temporary = ".toolsrv-put-"
 
 func (f *File) begin() error {
@@ -165,7 +165,7 @@ func (f *File) begin() error {
 	return nil
 }
 
-// sweep removes what was left where a process was killed.
+// sweep removes unfinished files of killed processes.
 func (f *File) sweep() {
 	names, err := entries(f.folder)
 	if err != nil {
@@ -173,12 +173,12 @@ func (f *File) sweep() {
 	}
 	for _, name := range names {
 		if info, err := f.folder.Lstat(name); strings.HasPrefix(name, temporary) && err == nil && time.Since(info.ModTime()) > abandoned {
-			_ = f.folder.Remove(name) // it takes room at worst
+			_ = f.folder.Remove(name) // at worst, the file takes room
 		}
 	}
 }
 
-// there returns what lies in the file's place.
+// there returns what is in the file's place now.
 func (f *File) there() (fs.FileInfo, error) { return lookFile(f.folder, f.base) }
 
 // Write writes content.
@@ -189,7 +189,7 @@ func (f *File) Write(p []byte) (int, error) {
 	return n, bare(err)
 }
 
-// Digest returns the SHA-256 of what was written, in lower-case hexadecimal, and Size how many bytes that are.
+// Digest returns the SHA-256 of what was written, in lower-case hexadecimal.
 func (f *File) Digest() string { return hex.EncodeToString(f.sum.Sum(nil)) }
 
 // Size returns how many bytes were written.
@@ -205,7 +205,7 @@ func (f *File) Content() ([]byte, error) {
 	return content, bare(err)
 }
 
-// Commit puts the file into its place, in place of one that is there, whose mode it takes over. It is on disk when Commit returns.
+// Commit puts the file into its place. A file that it replaces passes on its mode. The file is on disk when Commit returns.
 func (f *File) Commit() error {
 	info, err := f.there()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -219,7 +219,7 @@ func (f *File) Commit() error {
 	if err := f.file.Sync(); err != nil {
 		return bare(err)
 	}
-	if err := f.file.Close(); err != nil { // Windows renames no open file
+	if err := f.file.Close(); err != nil { // Windows can't rename an open file
 		return bare(err)
 	}
 	if err := f.folder.Rename(f.temp, f.base); err != nil {
@@ -230,11 +230,11 @@ func (f *File) Commit() error {
 	return nil
 }
 
-// Close frees what the file has, and removes it if it is not in its place.
+// Close frees the file's resources, and removes the temporary file unless it was committed.
 func (f *File) Close() {
 	f.file.Close()
 	if f.temp != "" {
-		_ = f.folder.Remove(f.temp) // sweep removes it otherwise
+		_ = f.folder.Remove(f.temp) // if this fails, sweep will remove it
 	}
 	f.undo()
 	f.folder.Close()
@@ -257,7 +257,7 @@ func (d Directory) Remove(name string) error {
 	return nil
 }
 
-// Read returns the content of a file of the directory, which may have most bytes.
+// Read returns the content of a file of the directory, which may have at most most bytes.
 func (d Directory) Read(name string, most int64) ([]byte, error) {
 	folder, _, err := d.open(name, false)
 	if err != nil {
@@ -268,7 +268,7 @@ func (d Directory) Read(name string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Without O_NONBLOCK, opening a FIFO that was put in the file's place just now would block until somebody writes to it.
+	// The file may just have been replaced by a FIFO: without O_NONBLOCK, opening that would block until somebody writes to it.
 	file, err := folder.OpenFile(path.Base(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, bare(err)
@@ -284,7 +284,7 @@ func (d Directory) Read(name string, most int64) ([]byte, error) {
 	return content, bare(err)
 }
 
-// open opens the folder of a file in the directory. Where missing folders are made, undo removes them again, if nothing is in them.
+// open opens the folder of a file in the directory. If it makes missing folders, undo removes them again if they are empty.
 func (d Directory) open(name string, make bool) (folder *os.Root, undo func(), err error) {
 	if err := d.CheckName(name); err != nil {
 		return nil, nil, err
@@ -301,7 +301,7 @@ func (d Directory) open(name string, make bool) (folder *os.Root, undo func(), e
 		}
 		defer again.Close()
 		for _, at := range slices.Backward(made) {
-			_ = again.Remove(at) // somebody may have put something there
+			_ = again.Remove(at) // somebody may have put something into the folder
 		}
 	}
 	parts := strings.Split(name, "/")
@@ -319,7 +319,7 @@ func (d Directory) open(name string, make bool) (folder *os.Root, undo func(), e
 				made = append(made, strings.Join(parts[:i+1], "/"))
 				sync(root)
 			}
-			if err == nil || errors.Is(err, fs.ErrExist) { // another file of the same folder may have begun to come
+			if err == nil || errors.Is(err, fs.ErrExist) { // another upload may just have made the folder
 				info, err = look(root, p)
 			}
 		}
@@ -345,7 +345,7 @@ func (d Directory) open(name string, make bool) (folder *os.Root, undo func(), e
 	return root, undo, nil
 }
 
-// look returns what has just that name in a folder: a regular file or a folder. It is an error if something has a name that differs in case only.
+// look returns the entry of a folder with exactly that name, a regular file or a folder. It is an error if another name differs only in case.
 func look(folder *os.Root, name string) (fs.FileInfo, error) {
 	names, err := entries(folder)
 	if err != nil {
@@ -369,7 +369,7 @@ func look(folder *os.Root, name string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// lookFile is look for a file.
+// lookFile is look for a regular file.
 func lookFile(folder *os.Root, name string) (fs.FileInfo, error) {
 	info, err := look(folder, name)
 	if err == nil && info.IsDir() {
@@ -378,7 +378,7 @@ func lookFile(folder *os.Root, name string) (fs.FileInfo, error) {
 	return info, err
 }
 
-// entries returns the names in a folder.
+// entries returns the names of a folder's entries.
 func entries(folder *os.Root) ([]string, error) {
 	opened, err := folder.Open(".")
 	if err != nil {
@@ -395,7 +395,7 @@ func entries(folder *os.Root) ([]string, error) {
 	return names, nil
 }
 
-// sync writes the entries of a folder to disk, where the system can.
+// sync writes the entries of a folder to disk, if the system can.
 func sync(folder *os.Root) {
 	if opened, err := folder.Open("."); err == nil {
 		_ = opened.Sync() // Windows can't
@@ -403,7 +403,7 @@ func sync(folder *os.Root) {
 	}
 }
 
-// bare returns an error of the system without a path, which is a temporary one, or the machine's.
+// bare returns an error of the system without its path, which may be temporary or reveal the machine's folders.
 func bare(err error) error {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		return failed.Err

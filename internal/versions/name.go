@@ -12,16 +12,17 @@ import (
 	"time"
 )
 
-// A place is a file of a source as names in the folder have it: a hash of the source's ID, and the file's name, or a hash of a long one.
+// A place identifies a file of a source in the names of versions: a hash of the source's ID, and the file's name, or a hash of it if the name is
+// long.
 type place string
 
 const (
 	sourceDigits = 16
-	maxName      = 150 // bytes: with what stands before it, it fits into the name of a file
+	maxName      = 150 // bytes: with the prefix it still fits into a file name
 	hashed       = "="
 )
 
-// placeOf returns where a file's versions are.
+// placeOf returns the place of a file.
 func placeOf(f File) place {
 	name := escape(f.Name)
 	if len(name) > maxName {
@@ -30,7 +31,7 @@ func placeOf(f File) place {
 	return place(hash(f.Source, sourceDigits) + "-" + name)
 }
 
-// fileIn returns the name of the file, if the source with an ID has it and the name is known.
+// fileIn returns the name of the file, if it belongs to the source with this ID and the name is known.
 func (p place) fileIn(source string) (name string, ok bool) {
 	name, ok = strings.CutPrefix(string(p), hash(source, sourceDigits)+"-")
 	if !ok || strings.HasPrefix(name, hashed) {
@@ -45,7 +46,8 @@ func hash(s string, digits int) string {
 	return hex.EncodeToString(sum[:])[:digits]
 }
 
-// kept are the names of versions: the time in milliseconds, the digest and the place. It is made when it is first used, since every command starts this.
+// kept matches the names of versions: the time in milliseconds, the digest and the place. It is compiled when it is first used, since every command
+// would otherwise pay for it.
 var kept = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^([0-9a-f]{12})-([0-9a-f]{64})-([0-9a-f]{16}-(?:[A-Za-z0-9._%-]+|=[0-9a-f]{64}))$`)
 })
@@ -54,7 +56,7 @@ func nameOf(at place, v Version) string {
 	return fmt.Sprintf("%012x-%s-%s", v.Since.UnixMilli(), v.Digest, at)
 }
 
-// parse returns what a name says, without the size.
+// parse returns the version that a name describes, without its size.
 func parse(name string) (at place, v Version, ok bool) {
 	found := kept().FindStringSubmatch(name)
 	if found == nil {
@@ -66,12 +68,12 @@ func parse(name string) (at place, v Version, ok bool) {
 
 const temporary = ".new-"
 
-// temporaryOf returns the name of a version while it is written, which is no longer than its own.
+// temporaryOf returns the name of a version while it is being written, which is no longer than the final one.
 func temporaryOf(name string) string { return temporary + hash(name, 2*sha256.Size) }
 
 func isTemporary(name string) bool { return strings.HasPrefix(name, temporary) }
 
-// escape returns a name with characters that every file system takes.
+// escape returns a name in characters that every file system accepts.
 func escape(name string) string {
 	var b strings.Builder
 	for i := range len(name) {

@@ -19,23 +19,24 @@ import (
 )
 
 const (
-	// Space is the name of the space of the state that has the rollbacks.
+	// Space is the name of the space with the rollbacks.
 	Space = "rollbacks"
-	// Form is the form of its record.
+	// Form is the format of its record.
 	Form byte = 1
-	// record is the key of the one record.
+	// record is the key of the only record.
 	record = "all"
 )
 
-// A Rollback has an earlier version of a file served, for as long as the file's source has the same content as when it was made.
+// A Rollback makes the server serve an earlier version of a file, for as long as the file's source has the same content as when the rollback was
+// made.
 type Rollback struct {
 	File
-	// Over is the digest of the source's file, and Digest of what is served.
+	// Over is the digest of the source's file, and Digest the digest of the version that is served.
 	Over   string `json:"over"`
 	Digest string `json:"digest"`
-	// Kept is the name of the version in the folder. Roll sets it.
+	// Kept is the name of that version in the folder. Roll sets it.
 	Kept string `json:"kept"`
-	// By is who did it, Since when, and Reason why, as far as that was said.
+	// By is who rolled back, Since when, and Reason why, if a reason was given.
 	By     string    `json:"by"`
 	Since  time.Time `json:"since"`
 	Reason string    `json:"reason,omitempty"`
@@ -66,7 +67,7 @@ func (s *Store) read(ctx context.Context) error {
 	return nil
 }
 
-// RolledBack returns the rollback of a file, if it was rolled back.
+// RolledBack returns the rollback of a file, if there is one.
 func (s *Store) RolledBack(f File) (r Rollback, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +75,7 @@ func (s *Store) RolledBack(f File) (r Rollback, ok bool) {
 	return r, ok
 }
 
-// Roll has an earlier version of a file served. It is durable when Roll returns; who serves the file has to read it again.
+// Roll rolls a file back to an earlier version. The rollback is durable when Roll returns; whoever serves the file has to read it again.
 func (s *Store) Roll(ctx context.Context, r Rollback) error {
 	s.change.Lock()
 	defer s.change.Unlock()
@@ -94,7 +95,7 @@ func (s *Store) Roll(ctx context.Context, r Rollback) error {
 	return s.set(ctx, func(all map[File]Rollback) { all[r.File] = r })
 }
 
-// sync has a version outlive a loss of power.
+// sync makes a version survive a loss of power.
 func (s *Store) sync(name string) error {
 	file, err := os.OpenFile(filepath.Join(s.path, name), os.O_RDWR, 0)
 	if err != nil {
@@ -103,7 +104,7 @@ func (s *Store) sync(name string) error {
 	return errors.Join(file.Sync(), file.Close(), wholefile.SyncFolder(s.path))
 }
 
-// Unroll has what its source has of a file served again. It reports whether that was not so.
+// Unroll ends the rollback of a file, so that its source's content is served again. It reports whether there was a rollback.
 func (s *Store) Unroll(ctx context.Context, f File) (bool, error) {
 	s.change.Lock()
 	defer s.change.Unlock()
@@ -114,8 +115,8 @@ func (s *Store) Unroll(ctx context.Context, f File) (bool, error) {
 	return true, s.end(ctx, r)
 }
 
-// end ends a rollback. What was served becomes the newest version of the file, so that the next rollback goes back to it and not to what
-// it was served in place of. s.change is held.
+// end ends a rollback. The version that was served becomes the newest version of the file, so that the next rollback goes back to it, and not to the
+// content that it replaced. s.change is held.
 func (s *Store) end(ctx context.Context, r Rollback) error {
 	if err := s.set(ctx, func(all map[File]Rollback) { delete(all, r.File) }); err != nil {
 		return err
@@ -124,7 +125,7 @@ func (s *Store) end(ctx context.Context, r Rollback) error {
 	if err == nil && !s.Has(r.File, r.Digest) {
 		_, err = s.renew(r.File, r.Digest)
 	}
-	if err != nil { // it has its old place among the versions
+	if err != nil { // the version then keeps its old place among the versions
 		s.options.Logger.Warn("the version that a file was rolled back to could not be recorded as the last one", "file", r.Name, "error", err)
 	}
 	return nil
@@ -150,7 +151,7 @@ func (s *Store) set(ctx context.Context, change func(map[File]Rollback)) error {
 		return fmt.Errorf("too many files are rolled back: %w", state.ErrTooLarge)
 	}
 	version, err = s.options.Space.Set(ctx, record, value, int64(version), state.SetOptions{})
-	if errors.Is(err, state.ErrConflict) { // another process has the same state, or it could not be read at the start
+	if errors.Is(err, state.ErrConflict) { // another process uses the same state, or it could not be read at the start
 		if again := s.read(ctx); again != nil {
 			return again
 		}
@@ -165,8 +166,8 @@ func (s *Store) set(ctx context.Context, change func(map[File]Rollback)) error {
 	return nil
 }
 
-// Instead returns what to serve for the content of a file: an earlier version if the file was rolled back over just that content, and
-// otherwise the content itself. A rollback ends where the source has another one.
+// Instead returns what to serve in place of the content of a file: an earlier version if the file was rolled back from exactly that content, and
+// otherwise the content itself. If the source has other content by now, the rollback ends.
 func (s *Store) Instead(ctx context.Context, source, name string, content []byte) ([]byte, error) {
 	f := File{source, name}
 	r, ok := s.RolledBack(f)
@@ -180,7 +181,7 @@ func (s *Store) Instead(ctx context.Context, source, name string, content []byte
 	s.change.Lock()
 	defer s.change.Unlock()
 	if now, ok := s.RolledBack(f); !ok || now != r {
-		return content, nil // somebody has just changed it, and has the file read again
+		return content, nil // somebody has just changed the rollback, and will have the file read again
 	}
 	s.options.Logger.Info("a file that was rolled back has changed: the new version is served", "file", name)
 	if err := s.end(ctx, r); err != nil {

@@ -1,8 +1,8 @@
-// Package versions keeps the last versions of files by their digests, in a folder, and which of them is served in place of what a file's
-// source has.
+// Package versions keeps the last versions of files in a folder, and remembers which version is served in place of the content in a file's source.
 //
-// The names in the folder say all: when a version was kept, its digest, and of which file it is. So there is no index that could be wrong, and
-// what is read is compared with its digest. What a file is rolled back to outlives a loss of power; of the rest, a version that is not whole is refused.
+// The name of a version says everything: when it was stored, its digest, and the file that it belongs to. So there is no index that could be wrong,
+// and what is read is compared with its digest. A version that is rolled back to survives a loss of power; any other version that is damaged is
+// refused.
 package versions
 
 import (
@@ -29,9 +29,9 @@ import (
 const (
 	// PerFile is how many versions of a file are kept.
 	PerFile = 5
-	// MaxSize is the size of the largest file that is kept, in bytes: a module may have no more.
+	// MaxSize is the size of the largest file that is kept, in bytes, which is also the largest size of a module.
 	MaxSize = 64 << 20
-	// block is what a version counts at least, in bytes: what file systems take for a small file.
+	// block is the least that a version counts for, in bytes: the room that file systems use for a small file.
 	block = 4 << 10
 	// folder is the folder's name in the directory of the state.
 	folder = "versions"
@@ -46,39 +46,39 @@ var ErrOff = errors.New("no versions of files are kept: the configuration names 
 // ErrUnknown is returned for a version that is not kept.
 var ErrUnknown = errors.New("is not kept")
 
-// ErrDamaged is returned for a version whose content is no longer what was kept.
+// ErrDamaged is returned for a version whose content no longer matches its digest.
 var ErrDamaged = errors.New("is damaged, and can't be used")
 
-// ErrChanged is returned where a content is not what its digest says.
+// ErrChanged is returned for a content that does not match the given digest.
 var ErrChanged = errors.New("it has changed in the meantime")
 
-// A File is a file of a source, by the source's ID and its name there.
+// A File identifies a file by its source's ID and its name there.
 type File struct {
 	Source string `json:"source"`
 	Name   string `json:"name"`
 }
 
-// A Version is one that is kept.
+// A Version is a stored version.
 type Version struct {
-	// Digest is the SHA-256 of the content in lower-case hexadecimal, and Size its bytes.
+	// Digest is the SHA-256 of the content in lower-case hexadecimal, and Size the number of bytes.
 	Digest string
 	Size   int64
-	// Since is when it was kept last: shortly after it began to be served, or began again.
+	// Since is when it was last stored: shortly after it began to be served, or was served again.
 	Since time.Time
 
 	name string // in the folder
 }
 
-// Options say where versions are kept, and how many.
+// Options say where versions are stored, and how many.
 type Options struct {
-	// Directory is the state's directory. MakeDirectory makes it if it is missing. If empty, nothing is kept.
+	// Directory is the state's directory; if empty, no versions are kept. MakeDirectory makes it if it is missing.
 	Directory     string
 	MakeDirectory func(dir string) error
-	// Space is where rollbacks are kept, or nil.
+	// Space is where rollbacks are stored, or nil.
 	Space state.Space
 	// Bytes returns how much all versions may take together; 0 keeps none.
 	Bytes func() int64
-	// Logger is the log. Nil discards.
+	// Logger is the log. It may be nil.
 	Logger *slog.Logger
 }
 
@@ -87,19 +87,19 @@ type Store struct {
 	options Options
 	path    string // of the folder
 
-	change sync.Mutex // held by who changes the folder, or the rollbacks in the state
+	change sync.Mutex // held while the folder, or the rollbacks in the state, are changed
 	mu     sync.Mutex // guards what follows
 	looked bool       // the folder has been read
 	kept   map[place][]Version
 	bytes  int64
-	live   map[place]bool // files that there are; if nil, it is not known
+	live   map[place]bool // the files that exist; nil if they are not known
 
 	rollbacks map[File]Rollback
 	version   uint64 // of their record
 }
 
-// Open returns the store, with its rollbacks. An error says why those are not known: the Store can be used then, but has none. The folder is
-// read when it is first needed.
+// Open returns the store, with its rollbacks. An error says why the rollbacks can't be read; the Store can be used all the same, but has none. The
+// folder is read when it is first needed.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -120,7 +120,7 @@ func (s *Store) IsOn() bool { return s.options.Directory != "" && s.options.Byte
 // Bytes returns how much all versions may take together.
 func (s *Store) Bytes() int64 { return s.options.Bytes() }
 
-// Look reads the folder, if that was not done yet.
+// Look reads the folder if it has not been read yet.
 func (s *Store) Look() error {
 	s.change.Lock()
 	defer s.change.Unlock()
@@ -149,14 +149,14 @@ func (s *Store) look() error {
 		switch {
 		case err != nil || !info.Mode().IsRegular():
 			continue
-		case !ok: // another program's, or a copy that was cut off
+		case !ok: // another program's file, or an incomplete copy
 			if isTemporary(e.Name()) {
 				_ = os.Remove(filepath.Join(s.path, e.Name()))
 			}
 			continue
 		}
 		v.Size = info.Size()
-		if slices.ContainsFunc(kept[at], func(other Version) bool { return other.Digest == v.Digest }) { // two processes have kept it
+		if slices.ContainsFunc(kept[at], func(other Version) bool { return other.Digest == v.Digest }) { // two processes have stored it
 			_ = os.Remove(filepath.Join(s.path, e.Name()))
 			continue
 		}
@@ -171,8 +171,8 @@ func (s *Store) look() error {
 
 func counted(size int64) int64 { return max(size, block) }
 
-// Has reports whether a version of a file is kept as the newest one, as far as that is known. One that the file was rolled back to need not be the
-// newest: the file itself stays as it is.
+// Has reports whether a version of a file is stored as the newest one, as far as that is known. A version that the file was rolled back to need not
+// be the newest.
 func (s *Store) Has(f File, digest string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,7 +190,7 @@ func newest(all []Version) Version {
 	return slices.MaxFunc(all, func(a, b Version) int { return a.Since.Compare(b.Since) })
 }
 
-// find returns a version that is kept, or nil. s.mu is held.
+// find returns a stored version, or nil. s.mu is held.
 func (s *Store) find(f File, digest string) *Version {
 	all := s.kept[placeOf(f)]
 	if i := slices.IndexFunc(all, func(v Version) bool { return v.Digest == digest }); i >= 0 {
@@ -199,7 +199,7 @@ func (s *Store) find(f File, digest string) *Version {
 	return nil
 }
 
-// Of returns the versions of a file, the one that was kept last first.
+// Of returns the versions of a file, the last stored one first.
 func (s *Store) Of(f File) ([]Version, error) {
 	err := s.Look()
 	s.mu.Lock()
@@ -209,7 +209,7 @@ func (s *Store) Of(f File) ([]Version, error) {
 	return all, err
 }
 
-// Files returns the files of a source of which versions are kept, by name; but for those whose names are too long for the folder.
+// Files returns the names of the source's files that have versions, sorted, without those whose names are too long for the folder.
 func (s *Store) Files(source string) (all []File, err error) {
 	err = s.Look()
 	s.mu.Lock()
@@ -223,8 +223,8 @@ func (s *Store) Files(source string) (all []File, err error) {
 	return all, err
 }
 
-// Keep keeps a version of a file as the newest one. Of one that is kept already, it notes that it came again. content must be what the digest says:
-// otherwise it is an error, and nothing is kept.
+// Keep stores a version of a file as the newest one. A version that is stored already becomes the newest again. If content does not match the digest,
+// it returns an error and stores nothing.
 func (s *Store) Keep(f File, digest string, size int64, content io.Reader) error {
 	if !s.IsOn() {
 		return ErrOff
@@ -262,7 +262,7 @@ func (s *Store) Keep(f File, digest string, size int64, content io.Reader) error
 	return nil
 }
 
-// renew makes a kept version the newest of its file. It reports false if that is missing or damaged. s.change is held.
+// renew makes a stored version the newest of its file. It returns false if the version is missing or damaged. s.change is held.
 func (s *Store) renew(f File, digest string) (bool, error) {
 	at := placeOf(f)
 	s.mu.Lock()
@@ -288,7 +288,7 @@ func (s *Store) renew(f File, digest string) (bool, error) {
 	return true, nil
 }
 
-// next returns the time of what becomes the newest version of a file: after all of its versions, even if the clock was put back.
+// next returns the time for the newest version of a file, which is after the times of all its versions, even if the clock was put back.
 func (s *Store) next(at place) time.Time {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	s.mu.Lock()
@@ -315,7 +315,7 @@ func (s *Store) make() error {
 	return nil
 }
 
-// write writes a version. Nobody sees it before it is whole.
+// write writes a version, which is not visible before it is complete.
 func (s *Store) write(v Version, content io.Reader) error {
 	temp := filepath.Join(s.path, temporaryOf(v.name))
 	file, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -334,7 +334,7 @@ func (s *Store) write(v Version, content io.Reader) error {
 		err = os.Rename(temp, filepath.Join(s.path, v.name))
 	}
 	if err != nil {
-		_ = os.Remove(temp) // it may not be there
+		_ = os.Remove(temp) // there may be no such file
 	}
 	return err
 }
@@ -360,14 +360,14 @@ func (s *Store) makeRoom(at place, size int64) error {
 	}
 }
 
-// A spare version can be removed.
+// A spare is a version that can be removed.
 type spare struct {
 	place
 	Version
 }
 
-// oldest returns the version that goes first, of a file alone or of all: neither one that was rolled back to, nor the newest of a file that
-// there is. s.mu is held.
+// oldest returns the version to remove first, of one file or of all. It is neither a version that was rolled back to, nor the newest one of a file
+// that exists. s.mu is held.
 func (s *Store) oldest(of place, alone bool) (old *spare) {
 	used := map[string]bool{}
 	for _, r := range s.rollbacks {
@@ -405,7 +405,7 @@ func (s *Store) remove(old spare) error {
 	return nil
 }
 
-// SetLive says which files there are: of others, even the last version goes if there is no room.
+// SetLive says which files exist: even the last version of any other file is removed if there is no room.
 func (s *Store) SetLive(files []File) {
 	live := make(map[place]bool, len(files))
 	for _, f := range files {
@@ -431,7 +431,7 @@ func (s *Store) Read(f File, digest string) ([]byte, error) {
 	return s.content(f, v.name, digest)
 }
 
-// content returns what is kept under a name.
+// content returns the content of the version with a name.
 func (s *Store) content(f File, name, digest string) ([]byte, error) {
 	file, err := os.Open(filepath.Join(s.path, name))
 	if errors.Is(err, fs.ErrNotExist) {

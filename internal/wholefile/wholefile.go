@@ -10,8 +10,7 @@ import (
 	"path/filepath"
 )
 
-// Check reports why Write could not make or replace a file, as far as that can be told before: nil where nothing is in the
-// way.
+// Check returns why Write could not make or replace a file, as far as that can be told beforehand, or nil.
 func Check(name string) error {
 	switch info, err := os.Stat(name); {
 	case err == nil && info.IsDir():
@@ -26,7 +25,7 @@ func Check(name string) error {
 	return nil
 }
 
-// Write makes or replaces a file. One that was there keeps its mode, and a symbolic link to one stays a link.
+// Write makes or replaces a file. A replaced file keeps its mode, and a symbolic link stays a link.
 func Write(name string, content []byte) error {
 	if err := Check(name); err != nil {
 		return err
@@ -39,7 +38,7 @@ func Write(name string, content []byte) error {
 			return err
 		}
 	}
-	// Nobody can foresee the name, and a server that watches the folder skips it.
+	// Nobody can foresee the temporary name, and a server that watches the folder ignores it.
 	temp := filepath.Join(filepath.Dir(target), "."+filepath.Base(target)+"."+rand.Text()[:8]+".tmp")
 	err := writeNew(temp, content, mode)
 	if err == nil {
@@ -48,14 +47,14 @@ func Write(name string, content []byte) error {
 	if err == nil {
 		return nil
 	}
-	_ = os.Remove(temp) // it may not be there
+	_ = os.Remove(temp) // it may be gone already
 	if cause := errors.Unwrap(err); cause != nil {
-		err = cause // without the name of temp, which says nothing to people
+		err = cause // without the temporary name, which means nothing to people
 	}
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// writeNew writes a file that does not exist yet, with a mode, or the usual one for 0.
+// writeNew writes a file that does not exist yet, with a mode, or the default mode if that is 0.
 func writeNew(name string, content []byte, mode fs.FileMode) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -71,7 +70,7 @@ func writeNew(name string, content []byte, mode fs.FileMode) error {
 	return err
 }
 
-// SyncFolder makes the names in a folder durable, where the system can.
+// SyncFolder makes the names in a folder durable, if the system can.
 func SyncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {

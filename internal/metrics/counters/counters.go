@@ -8,23 +8,23 @@ import (
 	"sync/atomic"
 )
 
-// A Map has a V of each K, up to a number of them. Further keys share one more. To find one takes no lock and no memory. It is safe for concurrent
-// use, as far as V is.
+// A Map has a V for each K, up to a number of keys. All further keys share one more V. Finding a V takes no lock and no allocation. A Map is safe for
+// concurrent use, as far as V is.
 type Map[K comparable, V any] struct {
 	most int
 	rest K
 	has  atomic.Pointer[map[K]*counter[K, V]]
-	last atomic.Pointer[counter[K, V]] // which was found: mostly it is looked for again, and to compare words takes less time than to hash them
-	mu   sync.Mutex                    // of whoever adds
+	last atomic.Pointer[counter[K, V]] // the counter that was found last: mostly it is looked for again, and comparing keys is faster than hashing them
+	mu   sync.Mutex                    // held while a key is added
 }
 
-// A counter is a V, with the key that it was found by.
+// A counter is a V with its key.
 type counter[K comparable, V any] struct {
 	key   K
 	value V
 }
 
-// New returns a map for that many keys. Those beyond are counted as rest.
+// New returns a map for that many keys. All further keys are counted as rest.
 func New[K comparable, V any](most int, rest K) *Map[K, V] {
 	m := &Map[K, V]{most: most, rest: rest}
 	m.has.Store(&map[K]*counter[K, V]{})

@@ -1,4 +1,4 @@
-// Package reachtest reads the URLs of testdata/urls.txt, for the tests of all who decide or send by package reach.
+// Package reachtest reads the URLs of testdata/urls.txt, for the tests of all packages that use package reach.
 package reachtest
 
 import (
@@ -14,7 +14,7 @@ var urls string
 
 // A Case is a URL, and the outcome of a request to it.
 type Case struct {
-	// Where is the line of the file.
+	// Where is the line in the file.
 	Where string
 	// Grant is the pattern that is granted, and also the one that is needed.
 	Grant string

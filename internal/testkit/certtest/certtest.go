@@ -23,9 +23,9 @@ type Authority struct {
 	tb   testing.TB
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	// PEM is its own certificate.
+	// PEM is the authority's own certificate.
 	PEM []byte
-	// Pool has its certificate.
+	// Pool contains that certificate.
 	Pool *x509.CertPool
 }
 
@@ -59,8 +59,8 @@ func NewKey(tb testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-// Issue returns a certificate and its key, as PEM. change says what it has of its own; without, it is one for servers and clients, which is valid
-// for an hour, and for 127.0.0.1 and localhost.
+// Issue returns a certificate and its key, as PEM. change, which may be nil, changes the template: a certificate for servers and clients that is
+// valid for an hour, for 127.0.0.1 and localhost.
 func (a *Authority) Issue(change func(*x509.Certificate)) (certificate, key []byte) {
 	a.tb.Helper()
 	own := NewKey(a.tb)
@@ -110,7 +110,7 @@ func (a *Authority) Pair(change func(*x509.Certificate)) tls.Certificate {
 	return pair
 }
 
-// Write puts text into a file in place of what it had, as a whole, and returns its path.
+// Write replaces the content of a file as a whole, and returns its path.
 func Write(tb testing.TB, dir, name string, text []byte) string {
 	tb.Helper()
 	path := filepath.Join(dir, name)

@@ -1,4 +1,4 @@
-// Package enginetest has what tests share that need interpreters for scripts.
+// Package enginetest has helpers for tests that need the engines of scripts.
 package enginetest
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// Need skips a test that needs the engine for one of these languages, such as "python", where compiling that takes too long.
+// Need skips a test that needs the engine of one of these languages, such as "python", if compiling it takes too long.
 func Need(t testing.TB, languages ...string) {
 	t.Helper()
 	if slices.Contains(languages, "python") && testkit.Race(t) {

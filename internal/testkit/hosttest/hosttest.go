@@ -1,4 +1,4 @@
-// Package hosttest plays a guest, to test functions that guests import without one.
+// Package hosttest plays the part of a guest, to test the functions that guests import without a guest.
 package hosttest
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
-// A Guest is a guest whose part a test plays, in one call of it, with what the host has noted. A test uses it on one goroutine.
+// A Guest is a guest in one call, whose part a test plays, with a record of what the host was asked. A test uses it on one goroutine.
 type Guest struct {
 	Memory  []byte
 	ABI     hostcall.Call
@@ -21,20 +21,20 @@ type Guest struct {
 
 	Looks           int
 	Output, Failure string
-	Reports         []string // of progress: "done/total message"
-	Lines           []string // of the log: "source: line"
+	Reports         []string // progress reports: "done/total message"
+	Lines           []string // log lines: "source: line"
 	Uses            []hostcall.Use
 	Held, MostHeld  int64       // bytes
 	Descriptors     int64       // that are left
-	Tallies         map[any]int // by grant; the calls inside a client's call share it
+	Tallies         map[any]int // values by grant, which the calls inside a client's call share
 
-	Exports map[string]func(stack []uint64) // that host functions may run, by name, parameters and results, such as "alloc(i)i"
+	Exports map[string]func(stack []uint64) // the guest's exports by name, parameters and results, such as "alloc(i)i"
 
 	spent int64
 }
 
-// Begin begins a call of a guest with the given memory, which can be replaced later, on a host with the given number of sets of functions. The
-// caller ends the call.
+// Begin begins a call of a guest with the given memory, which can be replaced later, on a host with the given number of sets of functions. The caller
+// must end the call.
 func Begin(t testing.TB, memory []byte, sets int, run hostcall.Run) *Guest {
 	g := &Guest{Memory: memory, Context: t.Context(), Descriptors: 1000, Tallies: map[any]int{}}
 	g.ABI = hostcall.NewCall(host{g: g}, hostcall.Guest{Memory: view{g}, Sets: sets})
@@ -48,7 +48,7 @@ func (g *Guest) Charged() int64 {
 	return g.spent
 }
 
-// Invoke calls a function of the set with that number, and returns its result, which is the first parameter if it has none.
+// Invoke calls a function of the set with that number, and returns its result, or the first parameter if the function has no result.
 func (g *Guest) Invoke(f *hostcall.Function, set int, params ...uint64) uint64 {
 	stack := make([]uint64, 1+len(params))
 	copy(stack, params)
@@ -56,7 +56,7 @@ func (g *Guest) Invoke(f *hostcall.Function, set int, params ...uint64) uint64 {
 	return stack[0]
 }
 
-// Do is Invoke for a function of a capability.
+// Do calls a function of a capability, as Invoke does.
 func (g *Guest) Do(f *hostabi.Function, set int, params ...uint64) uint64 {
 	function := hostset.Function(*f)
 	return g.Invoke(&function, set, params...)
@@ -89,9 +89,9 @@ func (v view) Read(offset, length uint32) ([]byte, bool) {
 	return v.g.Memory[offset : offset+length : offset+length], true
 }
 
-// A host notes what a guest asks of it.
+// A host records what a guest asks of it.
 type host struct {
-	hostcall.Outer // nil: no guest of a test calls another
+	hostcall.Outer // nil, since no guest of a test calls another one
 	g              *Guest
 }
 

@@ -1,4 +1,4 @@
-// Package ocitest has registries for tests.
+// Package ocitest runs registries for tests.
 package ocitest
 
 import (
@@ -15,21 +15,21 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 )
 
-// A Server is a registry on loopback. Requests pass Before, if there is one, which reports whether it has answered.
+// A Server is a registry on loopback.
 type Server struct {
 	*httptest.Server
 	// Host is the registry's name, with its port.
 	Host string
-	// Requests counts those that came.
+	// Requests counts the requests.
 	Requests atomic.Int64
 
 	before atomic.Pointer[func(w http.ResponseWriter, q *http.Request) bool]
 }
 
-// Serve starts a registry, which ends with the test.
+// Serve starts a registry, which stops when the test ends.
 func Serve(t testing.TB) *Server { return serve(t, (*httptest.Server).Start) }
 
-// ServeReferrers is Serve with a list of what refers to an artifact, as newer registries have it.
+// ServeReferrers is Serve with the referrers API of newer registries.
 func ServeReferrers(t testing.TB) *Server {
 	return serve(t, (*httptest.Server).Start, registry.WithReferrersSupport(true))
 }
@@ -53,7 +53,7 @@ func serve(t testing.TB, start func(*httptest.Server), options ...registry.Optio
 	return s
 }
 
-// Before has requests pass a function first, which reports whether it has answered. If nil, none.
+// Before sets a function that is called first for each request, and reports whether it has answered the request. Nil removes it.
 func (s *Server) Before(f func(w http.ResponseWriter, q *http.Request) bool) {
 	if f == nil {
 		s.before.Store(nil)
@@ -74,7 +74,7 @@ func Basic(user, password string) func(http.ResponseWriter, *http.Request) bool 
 	}
 }
 
-// Bearer asks for a token, which is at /token of the registry for a name and a password, and good for the scopes that were asked for.
+// Bearer asks for a token. The registry gives one at /token for a name and a password, with the scopes in the request.
 func Bearer(user, password string) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, q *http.Request) bool {
 		if q.URL.Path == "/token" {

@@ -1,4 +1,4 @@
-// Package otlptest is a collector of OpenTelemetry for tests, which takes what OTLP says over HTTP.
+// Package otlptest has an OpenTelemetry collector for tests, which accepts OTLP over HTTP.
 package otlptest
 
 import (
@@ -22,7 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A Collector keeps the spans that it is sent.
+// A Collector keeps the spans and metrics that it gets.
 type Collector struct {
 	URL string
 
@@ -30,32 +30,32 @@ type Collector struct {
 	spans   []Span
 	points  []Point
 	headers []http.Header
-	came    chan struct{} // closed when more has come
+	came    chan struct{} // closed when more comes
 }
 
-// A Span is one that came.
+// A Span is a span that the collector got.
 type Span struct {
 	Name, Kind, Trace, ID, Parent, State string
 	Status                               string
 	Began, Ended                         time.Time
-	// Of are its attributes, and those of what sent it with "resource." before their names.
+	// Of has its attributes, and those of its resource with "resource." before their names.
 	Of map[string]string
-	// Links are the ids of the spans that it names.
+	// Links are the ids of the spans that it links to.
 	Links []string
-	// Raw is all that the span says.
+	// Raw is the whole span as text.
 	Raw string
 }
 
-// A Point is a figure of a metric.
+// A Point is a data point of a metric.
 type Point struct {
 	Name string
-	// Of are its attributes.
+	// Of has its attributes.
 	Of map[string]string
 	// Value is a number, or how many a histogram has counted.
 	Value float64
 }
 
-// Serve begins a collector that ends with the test.
+// Serve starts a collector that stops when the test ends.
 func Serve(t testing.TB) *Collector {
 	c := &Collector{came: make(chan struct{})}
 	s := httptest.NewServer(c)
@@ -64,7 +64,7 @@ func Serve(t testing.TB) *Collector {
 	return c
 }
 
-// ServeHTTP takes spans and metrics.
+// ServeHTTP accepts spans and metrics.
 func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := read(r)
 	var spans []Span
@@ -141,7 +141,7 @@ func pointsIn(b []byte, err error) (points []Point, _ error) {
 	return points, nil
 }
 
-// Last returns the value that a metric with these attributes, and perhaps others, has had last. There is none where ok is false.
+// Last returns the last value of a metric with these attributes, and perhaps others. ok is false if there is none.
 func (c *Collector) Last(name string, of map[string]string) (value float64, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,14 +204,14 @@ func note(to map[string]string, before string, attributes []*common.KeyValue) {
 	}
 }
 
-// Spans returns those that have come.
+// Spans returns the spans that have come.
 func (c *Collector) Spans() []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.spans)
 }
 
-// Headers returns those of the requests that have come.
+// Headers returns the headers of the requests that have come.
 func (c *Collector) Headers() []http.Header {
 	c.mu.Lock()
 	defer c.mu.Unlock()

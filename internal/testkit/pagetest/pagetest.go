@@ -1,8 +1,8 @@
-// Package pagetest runs what a page of docs/ shows, as its reader would.
+// Package pagetest runs the commands on a page of docs/, as its reader would.
 //
 // A block of a page is run by its language: `sh` is a script that must succeed, and `console` holds commands after "$ " with
-// what they print, where "..." stands for anything. A block with a file's name after its language, such as "```python
-// hello.py", is that file. All of a page runs in one folder, in the order of the page.
+// what they print, where "..." stands for anything. A block with a file's name after its language, such as "```python hello.py", is written to that
+// file. All blocks of a page run in one folder, in the order of the page.
 package pagetest
 
 import (
@@ -22,19 +22,19 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// serving is how a page starts a server: at the end of a script.
+// serving matches the command that starts a server, at the end of a script.
 var serving = regexp.MustCompile(`(?m)^(toolsrv (?:openapi --config toolsrv\.toml|up \w+))\n\z`)
 
-// A Block is one of a page's, between fences.
+// A Block is a block of a page, between fences.
 type Block struct {
 	Language string
-	File     string // the name that stands after the language; "": none
+	File     string // the name after the language; "" if there is none
 	Text     string
 }
 
 var fences = regexp.MustCompile("(?ms)^```(\\w*) ?([^\n`]*)\n(.*?)^```$")
 
-// Blocks returns what stands between the fences of a page.
+// Blocks returns the blocks between the fences of a page.
 func Blocks(page string) (blocks []Block) {
 	for _, m := range fences.FindAllStringSubmatch(page, -1) {
 		blocks = append(blocks, Block{m[1], m[2], m[3]})
@@ -42,7 +42,7 @@ func Blocks(page string) (blocks []Block) {
 	return blocks
 }
 
-// Pattern returns what an output has to match: the text, where "..." stands for anything, and space before it, too.
+// Pattern returns the expression that an output must match: the text, with "..." and the space before it standing for anything.
 func Pattern(text string) *regexp.Regexp {
 	parts := strings.Split(strings.TrimSpace(text), "...")
 	for i, part := range parts {
@@ -72,10 +72,10 @@ type Shell struct {
 	Env []string
 
 	t      *testing.T
-	server string // its address, once a page has started one
+	server string // the server's address, once a page has started one
 }
 
-// NewShell builds toolsrv, so only tests that may build use it.
+// NewShell builds toolsrv, so only tests that may build programs can use it.
 func NewShell(t *testing.T) *Shell {
 	t.Helper()
 	testkit.NeedBuild(t, "go", "sh")
@@ -84,14 +84,14 @@ func NewShell(t *testing.T) *Shell {
 		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))}
 }
 
-// built is the folder of the program that running tests share, and how many of them there are.
+// built has the folder of the program that running tests share, and the number of these tests.
 var built struct {
 	mu    sync.Mutex
 	dir   string
 	tests int
 }
 
-// program returns a folder with toolsrv, which is built for the first of the tests that run at a time.
+// program returns a folder with toolsrv, which is built for the first of the tests that run at the same time.
 func program(t *testing.T) string {
 	t.Helper()
 	built.mu.Lock()
@@ -127,7 +127,7 @@ func (s *Shell) Command(script string) *exec.Cmd {
 	return cmd
 }
 
-// Run returns what a command prints, the two outputs as a terminal shows them. It may fail: a page shows that, too.
+// Run returns what a command prints to both outputs, as a terminal shows it. The command may fail: pages show that, too.
 func (s *Shell) Run(command string) string {
 	s.t.Helper()
 	out, err := s.Command(command).CombinedOutput()
@@ -137,7 +137,7 @@ func (s *Shell) Run(command string) string {
 	return string(out)
 }
 
-// Follow runs a page. The page runs as replace returns it, so that a test can have it use this checkout in place of a release.
+// Follow runs a page. replace can change the page first, so that it uses this checkout in place of a release.
 func (s *Shell) Follow(page string, replace *strings.Replacer) {
 	s.t.Helper()
 	text := string(testkit.Read(s.t, filepath.Join("../../docs", page)))
@@ -162,7 +162,8 @@ func (s *Shell) Follow(page string, replace *strings.Replacer) {
 	}
 }
 
-// Compare runs a command of a page. One that asks the server is repeated: files are taken up within a second.
+// Compare runs a command of a page, and compares what it prints. A command that asks the server is repeated, since the server may take a second to
+// notice a new file.
 func (s *Shell) Compare(page, command, want string) {
 	s.t.Helper()
 	asks := strings.Contains(command, "localhost:8000") && s.server != ""
@@ -190,7 +191,7 @@ func (s *Shell) serve(page, script string) {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() {
-		_ = server.Process.Kill() // it may be gone
+		_ = server.Process.Kill() // the process may have ended already
 		_ = server.Wait()
 	})
 	address := regexp.MustCompile(`"msg":"listening","address":"([^"]+)"|REST +http://([^/ ]+)`)

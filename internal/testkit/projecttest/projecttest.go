@@ -1,4 +1,4 @@
-// Package projecttest is what tests share that compile a tool's source as the author's commands do.
+// Package projecttest has helpers for tests that compile a tool's source as the author's commands do.
 package projecttest
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/author/project"
 )
 
-// Compile returns the module of the project in a directory. What the compiler says is in the error of the test if it fails.
+// Compile returns the module of the project in a directory. If that fails, the test's error has the compiler's messages.
 func Compile(t testing.TB, dir string) []byte {
 	t.Helper()
 	p, err := project.Open(dir)

@@ -1,4 +1,4 @@
-// Package sandboxtest has what tests share that run guests.
+// Package sandboxtest has helpers for tests that run guests.
 package sandboxtest
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 )
 
-// What a module that runs without end to be described may take (sandbox.Config.DescribeFuel): it is given up at once, or runs until somebody
-// stops it. Interpreters need more than the first.
+// Values of sandbox.Config.DescribeFuel, for a module that would run forever while it is described: with the first it is stopped almost at once, with
+// the second it runs until somebody stops it. Interpreters need more than the first.
 const (
 	Briefly = 10_000_000
 	Endless = math.MaxInt64
 )
 
-// Engine returns an engine that is closed with the test. Where c has no imports, guests get those that a server offers.
+// Engine returns an engine that is closed when the test ends. If c has no imports, guests get those that a server offers.
 func Engine(t testing.TB, c sandbox.Config) *sandbox.Engine {
 	t.Helper()
 	if c.Imports == nil {
@@ -39,11 +39,12 @@ func Engine(t testing.TB, c sandbox.Config) *sandbox.Engine {
 	return e
 }
 
-// CodeDir is a sandbox.Config.CacheDir for tests that compile interpreters and such, which takes seconds each time, and test
-// something else: they share the code with the other processes of their run. It is "" where the Makefile has not said where.
+// CodeDir is a sandbox.Config.CacheDir for tests that need compiled interpreters, but don't test compiling: since that takes seconds, they share the
+// code with other processes of the same run. It is "" if the Makefile has not set it.
 func CodeDir() string { return os.Getenv("TOOLSRV_TEST_CODE") }
 
-// ShareCode has the processes that a test starts with cache as their user's cache directory share code as well, if there is a CodeDir.
+// ShareCode lets the processes that a test starts share this code, too, if there is a CodeDir. cache is the user's cache directory of these
+// processes.
 func ShareCode(cache string) error {
 	dir := CodeDir()
 	if dir == "" {
@@ -52,7 +53,7 @@ func ShareCode(cache string) error {
 	return errors.Join(os.MkdirAll(dir, 0o700), os.MkdirAll(cache, 0o700), os.Symlink(dir, filepath.Join(cache, "toolsrv")))
 }
 
-// Load returns a program that is closed with the test. Its module may import what a server offers.
+// Load returns a program that is closed when the test ends. Its module may import what a server offers.
 func Load(t testing.TB, e *sandbox.Engine, module []byte) *sandbox.Program {
 	t.Helper()
 	p, err := e.Load(module, e.Modules()...)
@@ -63,7 +64,7 @@ func Load(t testing.TB, e *sandbox.Engine, module []byte) *sandbox.Program {
 	return p
 }
 
-// WithManifest returns a module with a manifest in place of its own.
+// WithManifest returns a module with its manifest replaced.
 func WithManifest[T string | []byte](t testing.TB, module []byte, manifest T) []byte {
 	t.Helper()
 	module, err := wasmbin.SetCustom(module, "toolsrv.manifest", []byte(manifest))

@@ -1,4 +1,4 @@
-// Package sigstoretest has authorities of Sigstore for tests, and what they have signed.
+// Package sigstoretest has Sigstore authorities for tests, and makes bundles that they have signed.
 package sigstoretest
 
 import (
@@ -25,7 +25,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// A Sigstore gives certificates and times, and keeps a log.
+// A Sigstore issues certificates and timestamps, and keeps a log.
 type Sigstore struct {
 	t testing.TB
 	*ca.VirtualSigstore
@@ -41,7 +41,7 @@ func New(t testing.TB) *Sigstore {
 	return &Sigstore{t, s}
 }
 
-// Root writes a file with its trusted root, and returns the path. change may be nil.
+// Root writes a file with its trusted root, which change can change, and returns the path. change may be nil.
 func (s *Sigstore) Root(change func(authorities *[]root.CertificateAuthority, clocks *[]root.TimestampingAuthority, logs map[string]*root.TransparencyLog)) string {
 	s.t.Helper()
 	authorities, clocks, logs := s.FulcioCertificateAuthorities(), s.TimestampingAuthorities(), s.RekorLogs()
@@ -79,7 +79,7 @@ func Statement(predicateType string, artifact []byte) []byte {
 	return content
 }
 
-// Attest returns a bundle with a statement that an identity has signed, and that came into the log at a time.
+// Attest returns a bundle with a statement that an identity has signed, with an entry in the log at a time.
 func (s *Sigstore) Attest(subject, issuer string, statement []byte, at time.Time) *bundles.Bundle {
 	s.t.Helper()
 	e, err := s.AttestAtTime(subject, issuer, statement, at, true)
@@ -98,7 +98,7 @@ func (s *Sigstore) Attest(subject, issuer string, statement []byte, at time.Time
 	return b
 }
 
-// Message returns a bundle with the signature of an artifact itself.
+// Message returns a bundle in which an identity has signed an artifact itself.
 func (s *Sigstore) Message(subject, issuer string, artifact []byte) *bundles.Bundle {
 	s.t.Helper()
 	e, err := s.Sign(subject, issuer, artifact)
@@ -152,7 +152,7 @@ func KeyMessage(t testing.TB, key crypto.PrivateKey, artifact []byte) *bundles.B
 
 const mediaType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
-// bundle returns what a bundle has beside what was signed.
+// bundle returns a bundle without its content and signature.
 func (s *Sigstore) bundle(e verify.SignedEntity) *bundles.Bundle {
 	s.t.Helper()
 	content, err := e.VerificationContent()
@@ -180,7 +180,7 @@ func (s *Sigstore) bundle(e verify.SignedEntity) *bundles.Bundle {
 	return &bundles.Bundle{MediaType: mediaType, VerificationMaterial: m}
 }
 
-// whole adds to an entry of the log what the library keeps for itself.
+// whole adds the parts of a log entry that the library keeps private.
 func (s *Sigstore) whole(entry *rekor.TransparencyLogEntry) *rekor.TransparencyLogEntry {
 	s.t.Helper()
 	var body struct{ Kind, APIVersion string }
@@ -198,7 +198,7 @@ func (s *Sigstore) whole(entry *rekor.TransparencyLogEntry) *rekor.TransparencyL
 	return entry
 }
 
-// JSON returns a bundle as it is sent.
+// JSON returns a bundle in the form in which it is sent.
 func JSON(t testing.TB, b *bundles.Bundle) []byte {
 	t.Helper()
 	content, err := protojson.Marshal(b)

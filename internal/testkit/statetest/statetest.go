@@ -1,4 +1,4 @@
-// Package statetest holds a store of state to what package state promises, whichever store it is.
+// Package statetest tests that a store keeps the promises of package state.
 package statetest
 
 import (
@@ -55,7 +55,7 @@ func Test(t *testing.T, open func(t *testing.T) state.Store) {
 	}
 }
 
-// TestSet runs all tests on stores that take their time from a clock that is set.
+// TestSet runs all tests on stores that take their time from a SetClock.
 func TestSet(t *testing.T, open func(t *testing.T, c *SetClock) state.Store) {
 	testPlain(t, func(t *testing.T) state.Store { return open(t, NewSetClock()) })
 	for _, test := range timed {
@@ -84,7 +84,7 @@ func runTimed(t *testing.T, run func(*testing.T, state.Space, Clock), s state.St
 	}
 }
 
-// set sets a key for ever, whatever there is.
+// set sets a key without an expiry, whatever its version is.
 func set(t *testing.T, s state.Space, key, value string) uint64 {
 	t.Helper()
 	version, err := s.Set(t.Context(), key, []byte(value), state.Any, state.SetOptions{})
@@ -119,7 +119,7 @@ func usage(t *testing.T, s state.Space) state.Usage {
 	return u
 }
 
-// testExpect changes a key with each expectation, and holds that a version never comes back.
+// testExpect changes a key with each kind of expected version, and checks that a version is never used twice.
 func testExpect(t *testing.T, store state.Store) {
 	s, ctx := store.Space("a"), t.Context()
 	seen := map[uint64]bool{}
@@ -184,7 +184,7 @@ func testExpect(t *testing.T, store state.Store) {
 	}
 }
 
-// testBounds passes what is just allowed, and one more.
+// testBounds tries the largest allowed sizes, and one byte more.
 func testBounds(t *testing.T, store state.Store) {
 	s, ctx := store.Space("a"), t.Context()
 	long := strings.Repeat("k", state.MaxKey)
@@ -271,7 +271,7 @@ func testLists(t *testing.T, store state.Store) {
 	}
 }
 
-// testSpaces holds that no name of a space leads into another.
+// testSpaces checks that no name of a space leads into another space.
 func testSpaces(t *testing.T, store state.Store) {
 	names := []string{"a", "a/b", "a/", "/a", "values/a", "due/a", "a\x00", "A"}
 	for _, name := range names {
@@ -292,7 +292,7 @@ func testSpaces(t *testing.T, store state.Store) {
 	}
 }
 
-// testQuota goes up to a quota, in entries and in bytes, and is stopped by the next byte.
+// testQuota fills a space up to its quota, in entries and in bytes, and checks that the next byte is refused.
 func testQuota(t *testing.T, store state.Store) {
 	s := store.Space("a")
 	room := 3*(state.Overhead+1) + int64(30)
@@ -331,7 +331,7 @@ func testQuota(t *testing.T, store state.Store) {
 	}
 }
 
-// testQuotaOfMany has many fill a space at once, change its values and delete them: the quota holds to the byte.
+// testQuotaOfMany has many goroutines fill a space at once, change its values and delete them, and checks that the quota holds to the byte.
 func testQuotaOfMany(t *testing.T, store state.Store) {
 	s := store.Space("a")
 	const callers, each, entries = 16, 40, 100
@@ -362,7 +362,7 @@ func testQuotaOfMany(t *testing.T, store state.Store) {
 	}
 }
 
-// testIncrement has many count by compare-and-set: no count is lost.
+// testIncrement has many goroutines count by compare-and-set, and checks that no count is lost.
 func testIncrement(t *testing.T, store state.Store) {
 	s := store.Space("a")
 	const callers, each = 8, 10
@@ -393,7 +393,7 @@ func testIncrement(t *testing.T, store state.Store) {
 	}
 }
 
-// testClosed uses a store that was closed.
+// testClosed uses a closed store.
 func testClosed(t *testing.T, store state.Store) {
 	s, ctx := store.Space("a"), t.Context()
 	set(t, s, "key", "value")

@@ -12,14 +12,14 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
-// A Clock has time pass for a store.
+// A Clock makes time pass for a store.
 type Clock interface {
 	Sleep(time.Duration)
-	// Eventually reports whether something is so once all that is under way has been done.
+	// Eventually reports whether a condition becomes true once everything in progress has been done.
 	Eventually(func() bool) bool
 }
 
-// bubble is the time of a bubble of testing/synctest.
+// bubble is the clock of a testing/synctest bubble.
 type bubble struct{}
 
 func (bubble) Sleep(d time.Duration) { time.Sleep(d) }
@@ -35,7 +35,7 @@ type SetClock struct {
 	now time.Time
 }
 
-// NewSetClock returns a clock that shows the time of now.
+// NewSetClock returns a clock that is set to the present time.
 func NewSetClock() *SetClock { return &SetClock{now: time.Now()} }
 
 // Now returns the time.
@@ -65,7 +65,7 @@ func (c *SetClock) Eventually(is func() bool) bool {
 	return false
 }
 
-// setFor sets a key for a time.
+// setFor sets a key that expires after a time.
 func setFor(t *testing.T, s state.Space, key string, expect int64, ttl time.Duration) {
 	t.Helper()
 	if _, err := s.Set(t.Context(), key, []byte(key), expect, state.SetOptions{TTL: ttl}); err != nil {
@@ -73,7 +73,7 @@ func setFor(t *testing.T, s state.Space, key string, expect int64, ttl time.Dura
 	}
 }
 
-// testExpiry lets time pass: an entry exists until just before its end.
+// testExpiry checks that an entry exists until it expires, and not longer.
 func testExpiry(t *testing.T, s state.Space, c Clock) {
 	set(t, s, "for ever", "")
 	setFor(t, s, "second", state.Any, time.Second)
@@ -83,7 +83,7 @@ func testExpiry(t *testing.T, s state.Space, c Clock) {
 	setFor(t, s, "kept longer", state.Any, time.Hour)
 	setFor(t, s, "shortened", state.Any, time.Hour)
 	setFor(t, s, "shortened", state.Any, time.Second)
-	kept := set(t, s, "kept", "kept") // without a time: for ever
+	kept := set(t, s, "kept", "kept") // without an expiry
 	var wg sync.WaitGroup
 	for i := range 3000 {
 		wg.Go(func() { setFor(t, s, fmt.Sprint("many/", i), state.Any, time.Second) })
@@ -112,13 +112,13 @@ func testExpiry(t *testing.T, s state.Space, c Clock) {
 	if version, err := s.Set(t.Context(), "shortened", nil, state.Absent, state.SetOptions{}); err != nil || version <= kept {
 		t.Errorf("what has expired is made anew at version %d, %v", version, err)
 	}
-	c.Sleep(2 * time.Minute) // a store deletes what nobody asks for
+	c.Sleep(2 * time.Minute) // a store deletes expired entries even if nobody reads them
 	if !c.Eventually(func() bool { return usage(t, s).Entries == 4 }) {
 		t.Errorf("%+v is left, want 4 entries", usage(t, s))
 	}
 }
 
-// testQuotaOfExpired fills a space with what expires: it is full until then, and not for longer.
+// testQuotaOfExpired fills a space with entries that expire, and checks that it is full until then, and not longer.
 func testQuotaOfExpired(t *testing.T, s state.Space, c Clock) {
 	quota := state.Usage{Entries: 100, Bytes: 100 * (state.Overhead + 10)}
 	put := func(key string, size int) error {
@@ -136,7 +136,7 @@ func testQuotaOfExpired(t *testing.T, s state.Space, c Clock) {
 			t.Errorf("got %v above the quota", err)
 		}
 		c.Sleep(time.Millisecond)
-		// Needs the room of all.
+		// This needs the room of all entries.
 		if err := put("large", 100*(state.Overhead+10)-state.Overhead-5); err != nil {
 			t.Errorf("got %v where all has expired", err)
 		}
@@ -197,7 +197,7 @@ func testWatch(t *testing.T, s state.Space, c Clock) {
 	}
 }
 
-// testWatchMany has watchers that are slower than those who write: each sees the last value of each key.
+// testWatchMany has watchers that are slower than the writers, and checks that each sees the last value of each key.
 func testWatchMany(t *testing.T, store state.Store) {
 	s := store.Space("a")
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,4 +1,4 @@
-// Package wasitest calls the functions of WASI as a guest does.
+// Package wasitest calls the functions of WASI as a guest would.
 package wasitest
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
 )
 
-// Where in its memory a guest has what functions read and write. All between Buffer and the end is for what is read.
+// The places in the guest's memory that functions read and write. All from Buffer to the end is for data that is read.
 const (
 	Result = 0 // 64 bytes
 	List   = 64
@@ -28,7 +28,7 @@ type Guest struct {
 	ended bool
 }
 
-// Serve returns a guest that serves a call with a grant of WASI, or without any where that is nil. It ends with the test.
+// Serve returns a guest that serves a call with a WASI grant, which may be nil. The call ends with the test.
 func Serve(t testing.TB, grant *wasi.Permission) *Guest {
 	run := hostcall.Run{Serving: true}
 	if grant != nil {
@@ -37,7 +37,7 @@ func Serve(t testing.TB, grant *wasi.Permission) *Guest {
 	return begin(t, run)
 }
 
-// Start returns a guest that starts.
+// Start returns a guest that is starting.
 func Start(t testing.TB) *Guest { return begin(t, hostcall.Run{}) }
 
 func begin(t testing.TB, run hostcall.Run) *Guest {
@@ -70,18 +70,18 @@ func (g *Guest) Call(name string, params ...uint64) (errno uint64) {
 	return 0
 }
 
-// Uint32 reads the number at a place.
+// Uint32 reads the number at an offset in memory.
 func (g *Guest) Uint32(at int) uint32 { return binary.LittleEndian.Uint32(g.Memory[at:]) }
 
-// Uint64 reads the number at a place.
+// Uint64 reads the number at an offset in memory.
 func (g *Guest) Uint64(at int) uint64 { return binary.LittleEndian.Uint64(g.Memory[at:]) }
 
-// Path writes a path to its place, and returns that and its length.
+// Path writes a path into memory, and returns its offset and length.
 func (g *Guest) Path(path string) (ptr, length uint64) {
 	return Path, uint64(copy(g.Memory[Path:Buffer], path))
 }
 
-// Vectors writes a list of buffers of these sizes, one behind the other, and returns where it is and how many there are.
+// Vectors writes a list of adjacent buffers of these sizes, and returns the offset of the list and the number of buffers.
 func (g *Guest) Vectors(sizes ...uint32) (list, count uint64) {
 	at := uint32(Buffer)
 	for i, size := range sizes {
@@ -124,7 +124,7 @@ func (g *Guest) ReadFile(path string) (content string, errno uint64) {
 	return g.Read(fd, 1<<10)
 }
 
-// Stat returns the type and the size of what a path leads to.
+// Stat returns the type and the size of the file that a path leads to.
 func (g *Guest) Stat(path string, follow bool) (kind byte, size, errno uint64) {
 	g.t.Helper()
 	lookup := uint64(0)
@@ -136,14 +136,14 @@ func (g *Guest) Stat(path string, follow bool) (kind byte, size, errno uint64) {
 	return g.Memory[Result+16], g.Uint64(Result + 32), errno
 }
 
-// An Entry is one of a directory.
+// An Entry is an entry of a directory.
 type Entry struct {
 	Name string
 	Kind byte
-	Next uint64 // cookie of the one behind it
+	Next uint64 // the cookie of the next entry
 }
 
-// ReadDir reads the entries that fit whole into size bytes, from a cookie on. It reports whether there are more.
+// ReadDir reads the entries from a cookie on that fit into size bytes as a whole. It reports whether there are more.
 func (g *Guest) ReadDir(fd, cookie uint64, size int) (entries []Entry, more bool, errno uint64) {
 	g.t.Helper()
 	if errno = g.Call("fd_readdir", fd, Buffer, uint64(size), cookie, Result); errno != 0 {
@@ -161,7 +161,7 @@ func (g *Guest) ReadDir(fd, cookie uint64, size int) (entries []Entry, more bool
 	return entries, used == size, 0
 }
 
-// List reads a whole directory, as a library does that has a buffer of that size.
+// List reads a whole directory, as a library with a buffer of that size does.
 func (g *Guest) List(path string, size int) (names []string, errno uint64) {
 	g.t.Helper()
 	fd, errno := g.OpenAt(3, 1, path, 1<<1, 1<<14)

@@ -20,7 +20,7 @@ func Whole() []byte {
 	return Module(Custom("first", "1"), types, imports, functions, tables, memories, globals, exports, start, elements, dataCount, code, data, names, Custom("last", "2"))
 }
 
-// Accepted returns what wazero accepts: Whole, and modules in forms that it does not have.
+// Accepted returns modules that wazero accepts: Whole, and modules with features that Whole does not have.
 func Accepted() map[string][]byte {
 	types := Section(1, Vec(Bytes(0x60, 0, 0), Bytes(0x60, 2, 0x7f, 0x7e, 1, 0x7d)))
 	functions := func(n int) []byte { return Section(3, LEB(n), make([]byte, n)) }
@@ -31,7 +31,7 @@ func Accepted() map[string][]byte {
 		"padded number":         Module(Section(1, Bytes(0x81, 0x80, 0x80, 0x80, 0), Bytes(0x60, 0, 0))),
 		"padded size":           Module(slices.Concat(Bytes(1, 0x84, 0x80, 0x80, 0x80, 0), Vec(Bytes(0x60, 0, 0)))),
 		"every value type":      Module(Section(1, Vec(Bytes(0x60, 7, 0x7f, 0x7e, 0x7d, 0x7c, 0x7b, 0x70, 0x6f, 0)))),
-		"custom without data":   Module(Custom("", ""), types), // wazero can't read it at the very end
+		"custom without data":   Module(Custom("", ""), types), // wazero can't read this section at the very end
 		"two custom of a name":  Module(Custom("a", "1"), Custom("a", "2")),
 		"empty vectors":         Module(Section(1, Vec()), Section(2, Vec()), Section(3, Vec()), Section(7, Vec()), Section(9, Vec()), Section(10, Vec()), Section(11, Vec())),
 		"constants":             Module(Section(6, Vec(Bytes(0x7e, 0, 0x42, 0x7f, 0x0b), slices.Concat(Bytes(0x7d, 0, 0x43), make([]byte, 4), Bytes(0x0b)), slices.Concat(Bytes(0x7c, 0, 0x44), make([]byte, 8), Bytes(0x0b)), slices.Concat(Bytes(0x7b, 0, 0xfd, 0x0c), make([]byte, 16), Bytes(0x0b)), Bytes(0x6f, 0, 0xd0, 0x6f, 0x0b)))),

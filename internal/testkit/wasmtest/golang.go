@@ -23,7 +23,7 @@ func call(tool int32) int32 {
 func main() {}
 `
 
-// BuildGuest returns a module of some 3 MB as Go's own compiler makes it.
+// BuildGuest returns a module of some 3 MB that Go's own compiler has made.
 func BuildGuest(t testing.TB) []byte {
 	t.Helper()
 	return BuildGo(t, guest)

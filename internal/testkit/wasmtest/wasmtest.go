@@ -1,9 +1,9 @@
-// Package wasmtest puts modules together for tests, byte by byte; nothing checks them.
+// Package wasmtest puts modules together for tests, byte by byte, without checking them.
 package wasmtest
 
 import "slices"
 
-// Module returns header and sections.
+// Module returns a module: the header and the given sections.
 func Module(sections ...[]byte) []byte {
 	return append([]byte("\x00asm\x01\x00\x00\x00"), slices.Concat(sections...)...)
 }
@@ -17,7 +17,7 @@ func Section(id byte, content ...[]byte) []byte {
 // Custom returns a custom section.
 func Custom(name, content string) []byte { return Section(0, Str(name), []byte(content)) }
 
-// Vec returns a vector: the number of elements, and these.
+// Vec returns a vector: the number of elements, and the elements.
 func Vec(elements ...[]byte) []byte { return append(LEB(len(elements)), slices.Concat(elements...)...) }
 
 // Str returns a name.

@@ -1,5 +1,5 @@
-// Gather copies what the pages load of packages of npm into the folder lib of package console, compressed, with a list of their licences. It
-// takes the folder with the packages, and that of package console; with -check it compares instead.
+// Gather copies the files that the pages load from npm packages into the folder lib of package console, compressed, with a list of their licences.
+// Its arguments are the folder with the packages and the folder of package console. With -check it compares instead of copying.
 package main
 
 import (
@@ -17,17 +17,17 @@ import (
 	"strings"
 )
 
-// A library is a package of npm, with the files of it that are copied.
+// A library is an npm package, with those of its files that are copied.
 type library struct {
 	name     string
 	files    []file
 	licenses []string
 }
 
-// A file is copied with edits: pages have no import map, which would be a script inside them, and not everything is a module.
+// A file is copied with edits: pages have no import map, which would be an inline script, and some files are not modules.
 type file struct {
 	from, to string
-	edits    [][2]string // what stands there once, and what takes its place
+	edits    [][2]string // a text that the file has exactly once, and what replaces it
 	end      string
 }
 
@@ -61,7 +61,7 @@ func main() {
 	}
 }
 
-// A part is what parts.json says of a library.
+// A part is what parts.json says about a library.
 type part struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -113,7 +113,7 @@ func gather(packages, lib string, check bool) error {
 	return nil
 }
 
-// part returns what its package says of a library.
+// part returns what the package of a library says about it.
 func (l *library) part(packages string) (p part, err error) {
 	text, err := os.ReadFile(filepath.Join(packages, l.name, "package.json"))
 	if err != nil {
@@ -133,7 +133,7 @@ func (l *library) part(packages string) (p part, err error) {
 	return p, nil
 }
 
-// read returns what is copied of a file.
+// read returns a file with its edits.
 func (f *file) read(folder string) ([]byte, error) {
 	content, err := os.ReadFile(filepath.Join(folder, f.from))
 	if err != nil {
@@ -149,7 +149,7 @@ func (f *file) read(folder string) ([]byte, error) {
 	return []byte(strings.TrimRight(text, "\n") + "\n" + f.end), nil
 }
 
-// mapped is where a file says that it has a map, which is not served.
+// mapped matches a file's link to its source map, which is not served.
 var mapped = regexp.MustCompile(`(//|/\*)# sourceMappingURL=[^*\s]*(\*/)?\s*$`)
 
 // put writes a file compressed, unless the one that is there has the same content: compressors differ.

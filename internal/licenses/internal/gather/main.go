@@ -1,5 +1,5 @@
-// Gather writes which parts the program consists of, with versions and licences: the list to NOTICE, and the list with the text of each
-// licence to where package licenses embeds it. It takes the root of the repository. The modules are those of each system that toolsrv is
+// Gather lists the parts that the program consists of, with versions and licences. It writes the list to NOTICE, and the list with the text of each
+// licence to the file that package licenses embeds. Its argument is the root of the repository. The modules are those of all systems that toolsrv is
 // built for.
 package main
 
@@ -41,10 +41,10 @@ const (
 	textsFile  = "internal/licenses/modules.txt"
 )
 
-// A gathered is the content of both files.
+// A gathered has the contents of both files.
 type gathered struct{ notice, texts []byte }
 
-// A part is what somebody holds the rights to.
+// A part is a work with a licence of its own.
 type part struct {
 	name, version string
 	license       string // an SPDX expression
@@ -120,7 +120,7 @@ var systems = [...]string{"linux/amd64", "linux/arm64", "darwin/arm64", "windows
 
 // modulesOf returns the modules that are linked into toolsrv, sorted by name.
 func modulesOf(root string) ([]part, error) {
-	folders := map[string][]string{} // of a module's packages, its own first
+	folders := map[string][]string{} // the folders of a module's packages, the module's own first
 	versions := map[string]string{}
 	for _, system := range systems {
 		cmd := exec.Command("go", "list", "-deps", "-json=Dir,Module", "./cmd/toolsrv")
@@ -180,7 +180,7 @@ func modulesOf(root string) ([]part, error) {
 
 var licenseFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice)(\.(md|txt))?$`)
 
-// textOf returns what the files of a folder say of licences.
+// textOf returns the text of a folder's licence files.
 func textOf(dir string) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -200,12 +200,12 @@ func textOf(dir string) (string, error) {
 	return text, nil
 }
 
-// classify returns the SPDX identifier of a licence by words that are in no other, or "".
+// classify returns the SPDX identifier of a licence, found by words that no other licence has, or "".
 func classify(text string) string {
 	words := strings.Join(strings.Fields(text), " ")
 	for _, known := range [][2]string{
 		{"Apache License Version 2.0, January 2004", "Apache-2.0"},
-		{"Licensed under the Apache License, Version 2.0", "Apache-2.0"}, // the notice that names it, in place of its text
+		{"Licensed under the Apache License, Version 2.0", "Apache-2.0"}, // a notice that names the licence, in place of its text
 		{"Mozilla Public License Version 2.0", "MPL-2.0"},
 		{"Permission is hereby granted, free of charge, to any person obtaining a copy", "MIT"},
 		{"Neither the name of", "BSD-3-Clause"},
@@ -219,7 +219,7 @@ func classify(text string) string {
 	return ""
 }
 
-// inPages returns the libraries of the pages, as make pages has copied them.
+// inPages returns the libraries of the pages that make pages has copied.
 func inPages(root string) ([]part, error) {
 	text, err := os.ReadFile(filepath.Join(root, "internal/console/lib/parts.json"))
 	if err != nil {
@@ -239,7 +239,7 @@ func inPages(root string) ([]part, error) {
 	return parts, nil
 }
 
-// An interpreter is what an engine was built from.
+// An interpreter describes the sources of an engine.
 type interpreter struct {
 	name  string
 	parts []part

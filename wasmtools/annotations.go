@@ -33,7 +33,7 @@ func (a Annotations) check() error {
 // maxTitle is the largest length of a title in characters.
 const maxTitle = 200
 
-// checkTitle reports what is wrong with a tool's title, or nil. The empty title is none.
+// checkTitle reports what is wrong with a tool's title, or nil. An empty title means that there is none.
 func checkTitle(title string) error {
 	switch {
 	case title == "":
@@ -50,8 +50,8 @@ func checkTitle(title string) error {
 	return nil
 }
 
-// controls reports whether a character controls how others are shown: a control character, a separator of lines, or one that
-// turns the direction, with which a title could seem to say something else.
+// controls reports whether a character controls how others are shown: a control character, a line separator, or one that changes the direction of
+// writing, which could make a title look like a different one.
 func controls(r rune) bool {
 	return unicode.IsControl(r) || r >= '\u2028' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/pattern"
 )
 
-// MayCall reports whether the principal may call a tool as it is now. It is [Principal.May], unless only scopes with a fingerprint have the
-// tool: then one of these must be the tool's. Doors list what MayCall allows. A call that May allows and MayCall doesn't fails with
+// MayCall reports whether the principal may call a tool as it is now. It is [Principal.May], unless only scopes with a fingerprint name the tool:
+// then one of these must have the tool's fingerprint. Doors list what MayCall allows. A call that May allows and MayCall doesn't fails with
 // CodeToolChanged, so that the client is told why.
 func (p *Principal) MayCall(r *Route) bool {
 	if p == nil {
@@ -33,7 +33,7 @@ func (p *Principal) Approved(path string) (fingerprints []string) {
 	return fingerprints
 }
 
-// A fingerprint is a tool's, once somebody has asked for it.
+// A fingerprint is computed when somebody first asks for it.
 type fingerprint struct {
 	once sync.Once
 	text string

@@ -37,7 +37,7 @@ type Call struct {
 	// Times is filled in with how long the phases of the call took. If nil, they are not measured.
 	Times *Times
 
-	reports *progress.Reports // of a Go function's progress; if nil, none yet
+	reports *progress.Reports // the progress reports of a Go function; nil if there are none yet
 }
 
 // A Client is who waits for the result of a call: a request of a door.
@@ -135,14 +135,14 @@ func (c *Call) Progress(done, total float64, message string) {
 	}
 }
 
-// tell tells the listener the report that waits, if there is one.
+// tell sends the listener the waiting report, if there is one.
 func (c *Call) tell(now time.Time) {
 	if done, total, message, ok := c.reports.Take(now); ok {
 		c.Listener.Progress(done, total, message)
 	}
 }
 
-// start returns the time if the call is measured.
+// start returns the current time if the call is measured.
 func (c *Call) start() (begun time.Time) {
 	if c.Times != nil {
 		begun = time.Now()
@@ -150,7 +150,7 @@ func (c *Call) start() (begun time.Time) {
 	return begun
 }
 
-// ran notes what the tool itself took.
+// ran records how long the tool itself has run.
 func (c *Call) ran(begun time.Time) {
 	if c.Times != nil {
 		c.Times.Run = time.Since(begun)
@@ -195,7 +195,7 @@ func (t *Tool) Call(ctx context.Context, call *Call) (result []byte, err error) 
 	}
 	if call.reports != nil {
 		call.tell(time.Now())
-		call.reports = nil // the next call of its maker begins anew
+		call.reports = nil // the maker may use the Call again
 	}
 	if err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ type Icon struct {
 const (
 	// maxIcons is the largest number of icons of a tool.
 	maxIcons = 8
-	// maxIconBytes is the largest length of the Src of a tool's icons together: 32 KiB.
+	// maxIconBytes is how many bytes the Src of all icons of a tool can have together: 32 KiB.
 	maxIconBytes = 32 << 10
 	// maxIconSizes is the largest number of sizes of an icon.
 	maxIconSizes = 16

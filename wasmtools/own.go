@@ -26,7 +26,7 @@ func ownOutcome(ctx context.Context, result []byte, err error) ([]byte, error) {
 // OwnError returns what clients see of an error that a tool's own code returned: see [Caller].
 func OwnError(ctx context.Context, err error) error {
 	if own, ok := errors.AsType[*Error](err); ok {
-		if own == nil || own == err || own.Code != CodeToolError || own.Err != nil { // a cause is part of the text, and not for clients
+		if own == nil || own == err || own.Code != CodeToolError || own.Err != nil { // the text contains the cause, which is not for clients
 			return err
 		}
 		whole := *own
@@ -34,7 +34,7 @@ func OwnError(ctx context.Context, err error) error {
 		return &whole
 	}
 	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-		return err // the tool handed on why its call ended
+		return err // the tool has returned why its call ended
 	}
 	return &Error{Code: CodeToolError, Message: text.Clip(err.Error(), maxMessage)}
 }

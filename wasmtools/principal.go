@@ -40,9 +40,9 @@ type Principal struct {
 	scopes, roles []string
 	patterns      []string           // the scopes without a fingerprint
 	approved      []pattern.Approval // those with one
-	all           bool               // a scope is every tool
+	all           bool               // a scope stands for every tool
 	rate          Rate
-	within        *Principal // whom calls count for as well, or nil
+	within        *Principal // the principal that calls also count for, or nil
 }
 
 // NewPrincipal returns a principal that may call the tools that match one of the scopes; without any, it may call nothing. A scope is a
@@ -93,7 +93,7 @@ func (p *Principal) WithRoles(roles ...string) (*Principal, error) {
 	return next, nil
 }
 
-// clone returns a copy, to be changed before anybody else has it.
+// clone returns a copy, which may be changed until anybody else has it.
 func (p *Principal) clone() *Principal {
 	if p == nil {
 		return &Principal{}

@@ -19,7 +19,7 @@ type RouteTable struct {
 
 	mu          sync.Mutex     // guards what follows, and the order of generations
 	entries     []entry        // sorted by path
-	byPath      map[string]int // places in entries; like refused shared with generations and never changed
+	byPath      map[string]int // indexes of entries; shared with generations, as refused is, and never changed
 	refused     []Refusal
 	switches    switches
 	value       any // of the configuration
@@ -47,7 +47,7 @@ type Route struct {
 	// Reason says why the tool is switched off, or is empty.
 	Reason string
 
-	print *fingerprint // nil: the route is of no table
+	print *fingerprint // nil if the route is in no table
 }
 
 // A Refusal is a file that holds no tool that can be served.
@@ -67,7 +67,7 @@ type Generation struct {
 	refused   []Refusal
 	switches  []Switch
 	value     any    // of the configuration
-	epoch     uint64 // changes with each configuration and each switch, and not with the tools
+	epoch     uint64 // changes with each configuration and each switch, but not with the tools
 	table     *RouteTable
 	made      []made
 }
@@ -149,8 +149,8 @@ func (r *RouteTable) replace(tools []*Tool, refused []Refusal, c *Configuration)
 	return nil
 }
 
-// entriesOf returns the entries of tools, sorted by path. Tools of the table were checked before. Both lists are sorted by path, so one
-// walk finds those. samePaths is whether all paths are the same as before. r.mu is held.
+// entriesOf returns the entries of tools, sorted by path. It does not check tools again that are in the table already, which it finds by walking both
+// sorted lists at once. samePaths is whether all paths are the same as before. r.mu is held.
 func (r *RouteTable) entriesOf(tools []*Tool) (entries []entry, samePaths bool, err error) {
 	entries = make([]entry, len(tools))
 	samePaths = len(tools) == len(r.entries) && r.byPath != nil
@@ -186,7 +186,7 @@ func (r *RouteTable) entriesOf(tools []*Tool) (entries []entry, samePaths bool, 
 	return entries, samePaths, nil
 }
 
-// placesOf returns the places of entries by their paths. It fails if two have the same path or operation id.
+// placesOf returns the indexes of entries by their paths. It fails if two have the same path or operation id.
 func placesOf(entries []entry) (byPath map[string]int, err error) {
 	byPath = make(map[string]int, len(entries))
 	operations := make(map[string]*Tool, len(entries))
@@ -260,8 +260,8 @@ func (r *RouteTable) Subscribe(f func(*Generation)) (unsubscribe func()) {
 // stands for any at all. It is called concurrently, and must be fast. At first no path may.
 func (r *RouteTable) SetComing(coming func(path string) bool) { r.coming.Store(&coming) }
 
-// publish builds the next generation with all that is made of it, swaps it in and tells the subscribers. r.mu is held, so that
-// generations reach everybody in order.
+// publish builds the next generation and everything that is derived from it, swaps it in and calls the subscribers. r.mu is held, so that generations
+// reach everybody in order.
 func (r *RouteTable) publish() {
 	before := r.Current()
 	g := &Generation{

@@ -21,17 +21,17 @@ type Policy struct {
 // switches say which tools are enabled.
 type switches struct {
 	initial initial
-	changes map[string]change // by scope; each is newer than any that covers it
+	changes map[string]change // by scope; each is newer than all changes that cover it
 }
 
-// initial is a Policy made ready.
+// initial is a Policy in the form for look-ups.
 type initial struct {
 	allowlist bool
-	scopes    map[string]struct{} // enabled ones of an allowlist, disabled ones otherwise
-	reasons   map[string]string   // of disabled ones; by scope
+	scopes    map[string]struct{} // the enabled scopes of an allowlist, or the disabled ones otherwise
+	reasons   map[string]string   // why scopes are disabled
 }
 
-// change is what Enable or Disable said of a scope.
+// change is what Enable or Disable has said about a scope.
 type change struct {
 	enabled bool
 	reason  string
@@ -58,8 +58,7 @@ func newInitial(p Policy) initial {
 	return initial{scopes: scopes, reasons: reasons}
 }
 
-// set makes c the newest change. It takes the place of those that it covers, so that the nearest to a tool is
-// always the newest.
+// set makes c the newest change. It replaces the changes that it covers, so that the change nearest to a tool is always the newest.
 func (s *switches) set(scope string, c change) {
 	if s.changes == nil {
 		s.changes = map[string]change{}
@@ -68,12 +67,12 @@ func (s *switches) set(scope string, c change) {
 	s.changes[scope] = c
 }
 
-// reset takes back the changes of a scope, and of those that it covers.
+// reset removes the changes of a scope and of the scopes that it covers.
 func (s *switches) reset(scope string) {
 	maps.DeleteFunc(s.changes, func(old string, _ change) bool { return covers(scope, old) })
 }
 
-// list returns the changes by scope.
+// list returns the changes sorted by scope.
 func (s *switches) list() []Switch {
 	var list []Switch
 	for _, scope := range slices.Sorted(maps.Keys(s.changes)) {
@@ -83,8 +82,8 @@ func (s *switches) list() []Switch {
 	return list
 }
 
-// state returns the switch of the tool at path: the newest change that covers it, or else the policy. It takes a
-// look-up for each part of the path, however many switches and entries there are.
+// state returns the switch of the tool at path: the newest change that covers it, or else the policy. It takes one look-up for each part of the path,
+// however many switches and entries there are.
 func (s *switches) state(path string) (enabled bool, reason string) {
 	named := false
 	for scope := path; ; scope = scope[:max(1, strings.LastIndexByte(scope, '/'))] {
@@ -103,7 +102,7 @@ func (s *switches) state(path string) (enabled bool, reason string) {
 	}
 }
 
-// scopeOf returns what an operator calls "web", "/web" or "/web/" as the scope "/web". Nothing has the scope of "".
+// scopeOf returns the scope of a name that an operator has written: "/web" for "web", "/web" or "/web/". The scope of "" covers nothing.
 func scopeOf(entry string) string {
 	if entry == "" {
 		return ""
@@ -111,7 +110,7 @@ func scopeOf(entry string) string {
 	return "/" + strings.Trim(entry, "/")
 }
 
-// covers reports whether the tool or namespace at scope is, or holds, the tool or namespace at path.
+// covers reports whether the tool or namespace at scope is the one at path, or contains it.
 func covers(scope, path string) bool {
 	if scope == "" {
 		return false

@@ -99,7 +99,7 @@ func (t *Tool) Fingerprint() string {
 		shown.Result = t.Result.JSON()
 	}
 	text, err := json.Marshal(shown)
-	if err != nil { // an example is no JSON, which is shown to nobody
+	if err != nil { // an example is not JSON, so no client sees it
 		shown.Examples = nil
 		text, _ = json.Marshal(shown) // schemas are JSON
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	// Nothing of ours logs there, but libraries may: what they quote of a server's answer can be a secret that it was sent.
+	// Our code does not use this logger, but libraries may, and they may quote an answer in which a server has repeated a secret.
 	log.SetOutput(io.Discard)
 	os.Exit(command.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

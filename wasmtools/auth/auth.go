@@ -89,7 +89,7 @@ func (a *Authenticator) Principal(r *http.Request, current *wasmtools.Principal)
 	for {
 		version := a.Version()
 		p, err := a.principal(r, current)
-		if a.Version() == version { // all verifiers were asked about one moment
+		if a.Version() == version { // no verifier has changed while all were asked
 			return p, err
 		}
 	}
@@ -118,7 +118,7 @@ func (a *Authenticator) principal(r *http.Request, current *wasmtools.Principal)
 	return nil, refused
 }
 
-// refusal tells a client what it lacks.
+// refusal returns the error that tells a client which credentials it lacks.
 func (a *Authenticator) refusal() string {
 	if all := a.Schemes(); len(all) == 1 && all[0].Refusal != "" {
 		return all[0].Refusal
@@ -212,7 +212,7 @@ func challengesOf(schemes []Scheme) (all []string) {
 // Version returns a number that grows when the Authenticator may give another answer for a request.
 func (a *Authenticator) Version() (sum uint64) {
 	for _, v := range a.verifiers {
-		sum += v.Version() // each of them only grows
+		sum += v.Version() // each version only grows
 	}
 	return sum
 }

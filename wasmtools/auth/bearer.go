@@ -165,7 +165,7 @@ func (a *BearerTokenAuth) Names() []string {
 	for _, p := range a.tokenSet.Load().tokens {
 		names = append(names, p.String())
 	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) }) // their numbers have no zeros in front
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) }) // the numbers have no leading zeros
 	return names
 }
 
@@ -229,8 +229,8 @@ func (a *BearerTokenAuth) Scheme() Scheme {
 // Version returns a number that grows with each change: after one a request may have another principal, or none.
 func (a *BearerTokenAuth) Version() uint64 { return a.tokenSet.Load().version }
 
-// digest returns the keyed digest of a token that credential.Check accepts. A key in front of the token is enough, because no
-// digest leaves the process. The buffer is on the stack, so that requests don't allocate.
+// digest returns the keyed digest of a token that credential.Check accepts. A key in front of the token is enough, because no digest leaves the
+// process. The buffer is on the stack, so requests don't allocate.
 func (a *BearerTokenAuth) digest(token string) digest {
 	var buf [sha256.Size + credential.Max]byte
 	n := copy(buf[:], a.key[:])

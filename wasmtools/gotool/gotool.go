@@ -79,13 +79,13 @@ func newTool(name, description string, caller wasmtools.Caller, in, out reflect.
 	return t, t.Check()
 }
 
-// A function is the Caller of a tool that is one.
+// A function is the Caller of a tool that is a Go function.
 type function[In, Out any] struct {
 	f       func(context.Context, *wasmtools.Call, In) (Out, error)
 	results typed.Results
 }
 
-// IsRunner says that results are JSON, and that errors are as clients see them.
+// IsRunner says that results are JSON, and that clients may see errors as they are.
 func (*function[In, Out]) IsRunner() {}
 
 // Call decodes the arguments, calls the function and encodes its result.

@@ -1,4 +1,4 @@
-// Package misfit says why values don't fit a schema.
+// Package misfit has the error that says why a value does not fit a schema.
 package misfit
 
 import (
@@ -34,7 +34,7 @@ type Violation struct {
 	Ctx map[string]any `json:"ctx,omitempty"`
 }
 
-// Place writes the place as a program would, such as "items[2].name". It is empty for the arguments as a whole.
+// Place returns the place in the form of a program, such as "items[2].name". It is empty for the arguments as a whole.
 func (v Violation) Place() string {
 	var out strings.Builder
 	for i, step := range v.Loc {

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// administered is a server as operators see it.
+// administered is a server as the admin door sees it.
 type administered struct{ *Server }
 
 var _ admin.Server = administered{}
@@ -19,7 +19,7 @@ var _ admin.Server = administered{}
 // Ready returns why the server is not ready, or nil.
 func (s administered) Ready() error { return s.ready() }
 
-// Addresses are those that it listens on.
+// Addresses returns the addresses that the server listens on.
 func (s administered) Addresses() (all []string) {
 	for _, l := range s.listeners {
 		all = append(all, l.Addr().String())
@@ -27,18 +27,18 @@ func (s administered) Addresses() (all []string) {
 	return all
 }
 
-// Connections tells how many clients are connected.
+// Connections returns how many clients are connected.
 func (s administered) Connections() admin.Use {
 	return admin.Use{Held: s.conns.clients(), Limit: s.conns.most, By: admin.CallersOf(s.conns.holders())}
 }
 
-// Streams tells how many streams are open.
+// Streams returns how many streams are open.
 func (s administered) Streams() admin.Use {
 	taken, most, by := s.streams.State()
 	return admin.Use{Held: int64(taken), Limit: int64(most), By: admin.CallersOf(by)}
 }
 
-// Sessions tells how many MCP sessions there are.
+// Sessions returns how many MCP sessions there are.
 func (s administered) Sessions() *admin.Use {
 	for _, d := range s.doors {
 		if d, ok := d.(mcpDoor); ok {
@@ -49,20 +49,20 @@ func (s administered) Sessions() *admin.Use {
 	return nil
 }
 
-// Slow are the slowest calls of the last hour.
+// Slow returns the slowest calls of the last hour.
 func (s administered) Slow() []slow.Call { return s.slow.List() }
 
-// Principals are the callers that are known by name.
+// Principals returns the callers that are known by name.
 func (s administered) Principals() []*wasmtools.Principal { return s.inForce().auth.Principals() }
 
-// isOff returns whether the door is off under a generation; nil is the current one: the configuration says so, or says nothing, and there are no tokens with
-// names, which may ask for themselves.
+// isOff reports whether the door is switched off in a generation; nil means the current one. It is if the configuration says so, or if it says
+// nothing and there are no tokens with names, whose callers may use the door for themselves.
 func (s administered) isOff(g *wasmtools.Generation) bool {
 	now := s.under(g)
 	return now.Admin.Disabled || !now.Admin.Enabled && now.named.Open()
 }
 
-// open opens the ways in for operators: the door, and the socket.
+// open opens both ways in for operators: the door and the socket.
 func (s administered) open(c *config.Config) error {
 	target := &admin.Target{Service: s.service, Server: s, Build: admin.ThisBuild()}
 	s.mount(door.Path, door.New(target, door.Options{Off: s.isOff}))

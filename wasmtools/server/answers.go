@@ -8,10 +8,10 @@ import (
 	"net/http"
 )
 
-// answers asks the server at an address for /healthz, over a connection of its own, with TLS or without.
+// answers requests /healthz from the server at an address, over a new connection, with TLS or without.
 func answers(ctx context.Context, at net.Addr, secured bool) error {
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, at.Network(), at.String()) // of all addresses, it takes one of this machine
+	conn, err := d.DialContext(ctx, at.Network(), at.String()) // for the unspecified address, one of this machine's own
 	if err != nil {
 		return err
 	}
@@ -19,7 +19,7 @@ func answers(ctx context.Context, at net.Addr, secured bool) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	if secured {
-		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) // it is this process that answers, or nobody
+		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) // only this process can answer there
 	}
 	if _, err := conn.Write([]byte("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")); err != nil {
 		return err

@@ -15,12 +15,12 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// attempts is an observer that has attempts to change the server noted that were refused, wherever that was.
+// attempts is an observer that records refused attempts to change the server in the audit, wherever they were refused.
 type attempts struct{ audit *audit.Log }
 
 var _ web.Observer = attempts{}
 
-// Answered notes an attempt.
+// Answered records an attempt.
 func (a attempts) Answered(answer *web.Answer) {
 	failed := answer.Error()
 	if failed == nil || answer.Door() != door.Path || answer.Request().Method != http.MethodPost {
@@ -29,7 +29,7 @@ func (a attempts) Answered(answer *web.Answer) {
 	switch failed.Code {
 	case wasmtools.CodeUnauthorized, wasmtools.CodeForbidden, wasmtools.CodeHostNotAllowed, wasmtools.CodeOriginNotAllowed:
 	default:
-		return // it went wrong, which the operation notes if it had begun
+		return // the attempt failed rather than being refused; the operation records that if it had begun
 	}
 	e := audit.Entry{
 		Action:    credential.Mask(admin.ActionOf(strings.TrimPrefix(answer.Request().URL.Path, door.Path))),
@@ -46,7 +46,7 @@ func (a attempts) Answered(answer *web.Answer) {
 	a.audit.Refuse(context.Background(), e)
 }
 
-// reloading puts a configuration in force by apply, with an entry of what it changes.
+// reloading calls apply, which puts a configuration in force, and adds an audit entry with the changes.
 func reloading(log *audit.Log, what difference, apply func() error) error {
 	after := what.json()
 	if after == nil {
@@ -56,7 +56,7 @@ func reloading(log *audit.Log, what difference, apply func() error) error {
 	return log.Change(context.Background(), e, func(context.Context) error { return apply() })
 }
 
-// refusedReload notes that a configuration was not put in force.
+// refusedReload records that a configuration was not put in force.
 func refusedReload(log *audit.Log, err error) {
 	log.Refuse(context.Background(), audit.Entry{Action: reloadAction, Origin: wasmtools.OriginProcess, Refused: err.Error()})
 }
@@ -72,6 +72,6 @@ func (d difference) json() json.RawMessage {
 	for _, c := range d {
 		object[c.kind] = c.all
 	}
-	text, _ := json.Marshal(object) // texts can always be encoded
+	text, _ := json.Marshal(object) // strings can always be encoded
 	return text
 }

@@ -15,15 +15,15 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 )
 
-// A configuration is the service's, with those who are let in. It is published as one value.
+// A configuration is the service's configuration together with the rules on who is let in. It is published as one value.
 type configuration struct {
 	*core.Configuration
 	tokens *auth.BearerTokenAuth
-	named  *tokens.Verifier // of tokens with a name
-	issued *issued          // of tokens of an issuer; if nil, there is none
-	// certificates knows clients by their certificates; if nil, there are no rules for them.
+	named  *tokens.Verifier // verifies tokens with a name
+	issued *issued          // verifies tokens of an issuer; nil if there is no issuer
+	// certificates verifies client certificates; nil if there are no rules for them.
 	certificates *certificate.Verifier
-	auth         *auth.Authenticator // asks them, and then the program's verifiers
+	auth         *auth.Authenticator // asks these verifiers, and then the program's own
 	admission    *web.Admission
 	conns        *connections
 }
@@ -33,14 +33,14 @@ var (
 	_ web.Admitter = (*configuration)(nil)
 )
 
-// Admission returns who is let in.
+// Admission returns the rules on who is let in.
 func (c *configuration) Admission() *web.Admission { return c.admission }
 
-// Hurry ends the reading of a body that comes slowly.
+// Hurry gives up reading a body that arrives slowly.
 func (c *configuration) Hurry() bool { return c.conns.hurry() }
 
-// configure makes the configuration of c; with none before, what the service has made of it already. One that is only looked at must not be published. A caller that the one before also lets
-// in keeps the same principal. The secrets are read last, when nothing else can be wrong.
+// configure makes a configuration from c. If before is nil, it uses what the service has already made from c. If it is only a check, the result must
+// not be published. A caller that the configuration before also lets in keeps its principal. Secrets are read last, when nothing else can be wrong.
 func (s *Server) configure(c *config.Config, before *configuration, looks bool) (*configuration, error) {
 	plain, err := tokensOf(c, before)
 	if err != nil {
@@ -98,10 +98,10 @@ func tokensOf(c *config.Config, before *configuration) (*auth.BearerTokenAuth, e
 	return a, err
 }
 
-// inForce returns the configuration of this moment.
+// inForce returns the current configuration.
 func (s *Server) inForce() *configuration { return s.under(nil) }
 
-// under returns the configuration of a generation; nil is the current one.
+// under returns the configuration of a generation; nil means the current one.
 func (s *Server) under(g *wasmtools.Generation) *configuration {
 	if g == nil {
 		g = s.service.Table.Current()
@@ -110,8 +110,8 @@ func (s *Server) under(g *wasmtools.Generation) *configuration {
 	return c
 }
 
-// access returns which hosts and origins a configuration allows on the addresses that the server listens on. Those of the public
-// address are among them, as the server was started with it.
+// access returns which hosts and origins a configuration allows, given the addresses that the server listens on. They include those of the public
+// address with which the server was started.
 func (s *Server) access(c *config.Config) (*web.Access, error) {
 	o := web.AccessOptions{Hosts: c.Server.Hosts, Origins: c.Server.CORSOrigins, Loopback: !slices.ContainsFunc(s.listeners, isOpen),
 		Proxies: c.Server.TrustedProxies, ProxyHeader: c.Server.ProxyHeader}

@@ -13,39 +13,39 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// connections bounds the open connections. Where one more comes than there are places for, the client makes room that has kept the server
-// waiting for longest; a client with a token is kept for longer. It bounds what unfinished heads take, too.
+// connections limits the open connections. If there is no place for a new one, the client that has kept the server waiting longest is disconnected; a
+// client with a token is kept for longer. It also limits the memory that unfinished heads take.
 //
-// It is the last [web.Dependency], which is told who makes a request.
+// It is the last dependency of the doors, so it learns who makes a request.
 type connections struct {
 	most   int64             // of clients
-	spare  int64             // places besides, for probes and for clients that are known by a token
-	both   *core.Connections // which counts the connections of tools, too
+	spare  int64             // extra places for probes, and for clients with a token
+	both   *core.Connections // shared with the connections of tools
 	heads  int64             // bytes that all large heads may take together
 	logger *slog.Logger
 
-	tardy    time.Duration // how long a client may keep the server waiting, at most for 4 KiB of a body, before it makes room for others
-	newcomer time.Duration // the same for one that has just come, even if there are no spare places
+	tardy    time.Duration // how long a client may keep the server waiting, such as for 4 KiB of a body, before it can be disconnected to make room
+	newcomer time.Duration // the same for a client that has just connected, even if there are no spare places
 
 	open    sync.WaitGroup
 	leaving atomic.Bool // another process takes new connections
 
 	mu      sync.Mutex
-	all     map[*watchedConn]struct{} // those that have not ended
-	number  int64                     // of clients, but those that go
-	going   int64                     // are being closed, by us
-	unknown queue                     // wait for a request, by the time since when
-	known   queue                     // likewise, of clients that have shown a token
-	bodies  queue                     // waiting for the next part of a body, by the time of the last one
-	writing queue                     // writing a part of an answer, by the time when that began
-	large   queue                     // have a large head that has not ended
+	all     map[*watchedConn]struct{} // the connections that have not ended
+	number  int64                     // connections of clients, without those that are leaving
+	going   int64                     // connections that the server is closing
+	unknown queue                     // waiting for a request, by when that began
+	known   queue                     // the same for clients that have shown a token
+	bodies  queue                     // waiting for the next part of a body, by when the last one came
+	writing queue                     // writing a part of an answer, by when that began
+	large   queue                     // reading a large head that has not ended
 	held    int64                     // bytes of large heads, until their requests have been answered
 	closed  closings                  // since told
 	told    time.Time
-	shook   time.Time   // when a failed handshake was told last
-	calm    *time.Timer // until the log says that none are closed any more; if nil, it has
+	shook   time.Time   // when a failed handshake was last logged
+	calm    *time.Timer // runs until the log says that no more are closed; nil if it has said so
 
-	left chan struct{} // holds a value when one has left
+	left chan struct{} // holds a value when a connection has left
 }
 
 // closings count the connections that were closed because there was no room.
@@ -55,12 +55,12 @@ type closings struct {
 }
 
 const (
-	// closedEvery is the least time between two lines of the log on closed connections, since they come as fast as a client likes.
+	// closedEvery is the shortest time between two log lines on closed connections, since a client can cause them as fast as it likes.
 	closedEvery = time.Second
-	// tardy and newcomer are as in connections. A client sends its request a moment after it has connected.
+	// tardy and newcomer are the defaults of the fields of connections. A client usually sends its request a moment after it has connected.
 	tardy    = time.Second
 	newcomer = 50 * time.Millisecond
-	// throttle is how long a connection waits at most until another one makes room for it.
+	// throttle is how long a new connection waits at most until another one makes room for it.
 	throttle = 250 * time.Millisecond
 	// unreadTime and knownTime are for endUnread.
 	unreadTime = time.Second
@@ -69,24 +69,24 @@ const (
 	bodyStep = 4 << 10
 )
 
-// A client is what connections know of one of theirs.
+// A client is what connections knows about one connection.
 type client struct {
-	place   place // in one of the queues but these:
+	place   place // in one of the queues, except the two below
 	inHead  place // in large
 	inWrite place // in writing
-	gone    bool  // it is not counted any more
+	gone    bool  // it is no longer counted
 
-	spare atomic.Bool                         // it came when all places were taken
+	spare atomic.Bool                         // it came when all other places were taken
 	known atomic.Bool                         // by a token
-	by    atomic.Pointer[wasmtools.Principal] // who made the last request; if nil, nobody whose name is known
-	asked atomic.Bool                         // something of the request has come that it waits for
-	head  head                                // of the goroutine that reads
+	by    atomic.Pointer[wasmtools.Principal] // who made the last request; nil if the name is not known
+	asked atomic.Bool                         // a part of the request that it waits for has come
+	head  head                                // only for the goroutine that reads
 	body  body                                // likewise
 
-	streams int // requests of HTTP/2 that have not ended; guarded by connections.mu
+	streams int // HTTP/2 requests that have not ended; guarded by connections.mu
 }
 
-// count counts n more connections, or less. c.mu is held.
+// count adds n, which may be negative, to the number of connections. c.mu is held.
 func (c *connections) count(n int64) {
 	c.number += n
 	c.both.AddClients(n)
@@ -99,8 +99,8 @@ func (c *connections) clients() int64 {
 	return c.number
 }
 
-// holders returns how many connections each client has, and requests of HTTP/2 that count as one. A client is named by who made its last request, or
-// by its address, which is a proxy's where one is in between.
+// holders returns how many connections each client has, counting HTTP/2 requests that take places as connections. A client is named after the caller
+// of its last request, or else by its address, which is a proxy's if there is one in between.
 func (c *connections) holders() map[string]int64 {
 	by := map[string]int64{}
 	c.mu.Lock()
@@ -113,7 +113,7 @@ func (c *connections) holders() map[string]int64 {
 	return by
 }
 
-// holderOf returns who has a connection.
+// holderOf returns the name of the client of a connection.
 func holderOf(w *watchedConn) string {
 	if p := w.by.Load(); p != nil {
 		for q := p.Within(); q != nil; q = q.Within() {
@@ -129,11 +129,11 @@ func holderOf(w *watchedConn) string {
 	if address.Is4() {
 		return address.String()
 	}
-	network, _ := address.Prefix(64) // what one client has at least
+	network, _ := address.Prefix(64) // the smallest network of one client
 	return network.String()
 }
 
-// note keeps who makes a request over a connection.
+// note records who makes a request over a connection.
 func (c *client) note(p *wasmtools.Principal) {
 	if p.Origin() == wasmtools.OriginOpen {
 		p = nil
@@ -146,7 +146,7 @@ func (c *client) note(p *wasmtools.Principal) {
 // places returns how many connections there may be. c.mu is held.
 func (c *connections) places() int64 { return min(c.most, c.both.ForClients()-c.spare) }
 
-// changed is the http.Server's ConnState.
+// changed is the ConnState function of the http.Server.
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	w, ok := conn.(*watchedConn)
 	if !ok { // the listener is not ours
@@ -181,7 +181,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// await makes a connection wait for its client from now on.
+// await records that from now on the server waits for the client of a connection.
 func (c *connections) await(w *watchedConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,7 +195,7 @@ func (c *connections) await(w *watchedConn) {
 	}
 }
 
-// forget takes a connection out of all queues, and stops counting what its request takes. c.mu is held.
+// forget removes a connection from all queues, and stops counting the memory of its request. c.mu is held.
 func (c *connections) forget(w *watchedConn) {
 	w.place.leave()
 	w.inHead.leave()
@@ -205,7 +205,7 @@ func (c *connections) forget(w *watchedConn) {
 	w.place.late = time.Time{}
 }
 
-// expel makes a connection leave; close closes it then. c.mu is held.
+// expel marks a connection as leaving; close then closes it. c.mu is held.
 func (c *connections) expel(w *watchedConn) {
 	c.forget(w)
 	w.gone = true
@@ -231,13 +231,13 @@ func (c *connections) ended(w *watchedConn) {
 	}
 }
 
-// enter counts a new connection, and closes one where there are too many. It waits a little if connections come faster than they can go,
-// or faster than clients send their requests: then the others wait in the system's queue.
+// enter counts a new connection, and closes one if there are too many. It waits a little if connections come faster than they can be closed, or
+// faster than clients send their requests: meanwhile further ones wait in the system's queue.
 func (c *connections) enter(w *watchedConn) {
 	for end := time.Now().Add(throttle); ; {
 		switch out, ok := c.room(w, time.Now().After(end)); {
 		case out == w:
-			_ = w.socket.Close() // at once: nobody reads from it yet
+			_ = w.socket.Close() // takes no time: nobody reads from it yet
 			c.tell()
 			return
 		case ok:
@@ -253,8 +253,8 @@ func (c *connections) enter(w *watchedConn) {
 	}
 }
 
-// room counts a new connection, and returns the one to close for it, or nil. Unless it must close one, it may report that it has
-// done nothing, since no such connection exists yet.
+// room counts a new connection, and returns the connection to close for it, or nil. Unless must is true, it returns false and does nothing if there
+// is no connection yet that may be closed.
 func (c *connections) room(w *watchedConn, must bool) (out *watchedConn, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -266,7 +266,7 @@ func (c *connections) room(w *watchedConn, must bool) (out *watchedConn, ok bool
 	over := c.number - c.places()
 	switch {
 	case over <= 0:
-	case over <= c.spare: // nobody is sent away who has just come
+	case over <= c.spare: // a client that has just connected is not sent away
 		out = c.tardiest(c.tardy)
 	case must:
 		if out = c.tardiest(0); out == nil {
@@ -291,8 +291,8 @@ func (c *connections) room(w *watchedConn, must bool) (out *watchedConn, ok bool
 	return out, true
 }
 
-// tardiest returns the connection that makes room for another, or nil. It has had the server wait for so long at least. Known clients keep
-// a quarter of the places: as long as no more of them wait, somebody unknown has to go. c.mu is held.
+// tardiest returns the connection to close for another one, or nil. It must have kept the server waiting for at least the given time. A quarter of
+// the places is kept for known clients: as long as no more of them wait, an unknown client has to go. c.mu is held.
 func (c *connections) tardiest(least time.Duration) *watchedConn {
 	p, now := c.unknown.first, time.Now()
 	if k := c.known.first; k != nil && (p == nil || int64(c.known.n) > c.most/4 && k.since.Before(p.since)) {
@@ -314,13 +314,13 @@ func (c *connections) close(w *watchedConn) {
 	if w == nil {
 		return
 	}
-	// To close a connection waits for the goroutine that reads from it. The goroutine that accepts connections has no time for that, and
-	// c.going allows few of these goroutines.
+	// Closing a connection waits for the goroutine that reads from it. The goroutine that accepts connections can't wait for that, and c.going allows
+	// only a few of these goroutines.
 	go func() { _ = w.socket.Close() }()
 	c.tell()
 }
 
-// admit lets a request over a connection be served, or reports that all places for such requests are taken.
+// admit lets a request over a connection be served, or returns false if all places for such requests are taken.
 func (c *connections) admit(w *watchedConn, known bool) bool {
 	if w.known.Load() != known {
 		w.known.Store(known)
@@ -348,7 +348,7 @@ func (c *connections) admit(w *watchedConn, known bool) bool {
 	return ok
 }
 
-// closeUnasked closes the connections on which no request is being read or answered, and none was since a time.
+// closeUnasked closes the connections without a request that is being read or answered, or was since the given time.
 func (c *connections) closeUnasked(since time.Time) {
 	var out []*watchedConn
 	c.mu.Lock()
@@ -363,12 +363,12 @@ func (c *connections) closeUnasked(since time.Time) {
 	}
 	c.mu.Unlock()
 	for _, w := range out {
-		_ = w.socket.Close() // there is nothing to be said to its client
+		_ = w.socket.Close() // there is nothing to send to its client
 	}
 }
 
-// endUnread ends requests that stay half read for unreadTime after its first call, or for knownTime if the client is known. Otherwise
-// anybody could hold up the end of a server, with a body that is announced and never sent. It is not prolonged by a part that comes.
+// endUnread ends requests that are still incomplete unreadTime after its first call, or knownTime if the client is known, even if parts of them still
+// arrive. Otherwise anybody could hold up the shutdown of a server with a body that is announced and never sent.
 func (c *connections) endUnread(now time.Time) {
 	var out []*watchedConn
 	c.mu.Lock()
@@ -402,7 +402,7 @@ func (c *connections) endUnread(now time.Time) {
 	}
 }
 
-// isSpare reports whether a request came over a connection in a spare place, which ends with it.
+// isSpare reports whether a request came over a connection in a spare place, which is closed after the request.
 func isSpare(r *http.Request) bool {
 	w := connOf(r)
 	return w != nil && w.spare.Load()
@@ -411,7 +411,7 @@ func isSpare(r *http.Request) bool {
 // Check lets every request in.
 func (c *connections) Check(*http.Request) error { return nil }
 
-// Principal notes who makes requests over a connection. In a spare place only callers with a token are served, and probes, which need none.
+// Principal records who makes requests over a connection. In a spare place only callers with a token are served, and probes, which need no token.
 func (c *connections) Principal(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error) {
 	w := connOf(r)
 	if w != nil {
@@ -440,7 +440,7 @@ func (c *connections) tell() {
 	}
 }
 
-// tellEnd logs what has not been told for a while, or else that there is room again.
+// tellEnd logs the closed connections that have not been logged yet, or else that there is room again.
 func (c *connections) tellEnd() {
 	c.mu.Lock()
 	closed, limit, over := c.closed, c.places(), false
@@ -463,7 +463,7 @@ func (c *connections) tellEnd() {
 	}
 }
 
-// quiet stops all reports.
+// quiet stops all log lines.
 func (c *connections) quiet() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 // leastMemory is the least memory with which a server is useful: see docs/operations.md.
 const leastMemory = 128 << 20
 
-// logDecided logs in one line what the server has decided at its start: from the machine, or its container, where the configuration leaves it
-// open.
+// logDecided logs in one line the limits that the server has chosen at its start, from the machine or its container, where the configuration leaves
+// them open.
 func logDecided(to *slog.Logger, c *config.Config, connections int64) {
 	size := func(key string, n int64) slog.Attr { return slog.String(key, text.RoundSize(n)) }
 	memory := core.MemoryOf(c)
@@ -28,7 +28,7 @@ func logDecided(to *slog.Logger, c *config.Config, connections int64) {
 	if c.MCP.Enabled {
 		attrs = append(attrs, slog.Int("streams", mostStreams(connections)))
 	}
-	cache, _ := core.CacheDir(c) // that there is none has a line of its own
+	cache, _ := core.CacheDir(c) // if there is none, another line says so
 	attrs = append(attrs,
 		slog.Int("places", toolfile.Places(c.Limits, false)), slog.Int("places_waiting", toolfile.Places(c.Limits, true)), slog.Int("queue", c.Limits.Queue),
 		slog.Int("modules", c.Tools.Modules),

@@ -20,12 +20,11 @@ import (
 
 var errDraining = errors.New("the server is shutting down")
 
-// errCut is the end of calls that the drain has not waited for. Their clients are still there, and have not given up.
+// errCut ends calls that the drain no longer waits for. Their clients are still connected.
 var errCut = &wasmtools.Error{Code: wasmtools.CodeCancelled, Message: "The server shut down before the call was done; try again."}
 
-// drainCalls lets running calls finish within the limit, and cuts off those that are left. Meanwhile the server still answers:
-// probes learn that it is not ready, and new calls that they should go elsewhere. (Shutdown of net/http would drop both
-// without an answer.)
+// drainCalls lets running calls finish within the limit, and then cuts off the rest. Meanwhile the server still answers: probes learn that it is not
+// ready, and new calls are refused so that clients go elsewhere. (Shutdown of net/http would drop both without an answer.)
 func (s *Server) drainCalls() {
 	s.draining.Store(true)
 	s.web.EndStreams()
@@ -54,7 +53,7 @@ func (s *Server) drainCalls() {
 	_ = s.http.Shutdown(flush)
 }
 
-// maxCutLines is how many paths the log names whose calls are cut off.
+// maxCutLines is for how many paths the log names calls that are cut off.
 const maxCutLines = 50
 
 // logCut logs which calls are about to be cut off.
@@ -82,7 +81,7 @@ func (s *Server) ready() error {
 	return s.service.Catalog.Ready()
 }
 
-// condition returns what /readyz tells beside the server's being ready.
+// condition returns what /readyz says in addition to whether the server is ready.
 func (s *Server) condition() (c web.Condition) {
 	compiled := s.service.Catalog.Compiled()
 	c.Compiled = &compiled
@@ -95,7 +94,7 @@ func (s *Server) condition() (c web.Condition) {
 	return c
 }
 
-// refuseDraining returns why no new request is answered while the server drains: a *wasmtools.Error with CodeNotReady. Otherwise it is nil.
+// refuseDraining returns a *wasmtools.Error with CodeNotReady while the server drains, and otherwise nil.
 func (s *Server) refuseDraining() error {
 	if !s.draining.Load() {
 		return nil
@@ -103,14 +102,14 @@ func (s *Server) refuseDraining() error {
 	return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "The server is shutting down; try again."}
 }
 
-// leaveTime is how long a server that hands over has its answers end their connections, before it closes those that were not used since.
+// leaveTime is for how long a server that hands over closes each connection after an answer, before it closes those that were not used meanwhile.
 const leaveTime = time.Second
 
-// lookEvery is how often a server that ends looks for requests that it need not wait for.
+// lookEvery is how often a stopping server looks for requests that it need not wait for.
 const lookEvery = leaveTime / 10
 
-// CheckRestart returns an error if the next process, with this configuration, could not use its directory of the state, where it has another
-// one, or its files of TLS.
+// CheckRestart returns an error if the next process, with this configuration, could not use its state directory, if it is a different one, or its TLS
+// files.
 func (s *Server) CheckRestart(handle *config.Config) error {
 	c := (*inner.Handle)(handle).Config()
 	if _, err := openTLS(c, slog.New(slog.DiscardHandler)); err != nil {
@@ -155,25 +154,25 @@ func (s *Server) HandOver() ([]*os.File, error) {
 	return files, nil
 }
 
-// toolsTime is how long those who connected to a listener before the process began wait for the tools, instead of being told that they are not
-// ready. Probes wait as well, so it is not longer.
+// toolsTime is how long clients that connected to a listener before the process began wait for the tools, instead of being told that they are not
+// ready. It is short because probes wait as well.
 const toolsTime = 10 * time.Second
 
-// waitForTools waits until the tools are listed, if clients may be waiting that came before this process.
+// waitForTools waits until the tools are listed, if clients may be waiting that connected before this process began.
 func (s *Server) waitForTools(ctx context.Context) {
 	if len(s.started.Server.Listeners) == 0 && !s.awaited {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, toolsTime)
 	defer cancel()
-	_ = s.service.Catalog.Wait(ctx) // an error means that it took too long, or that the server ends
+	_ = s.service.Catalog.Wait(ctx) // an error means that it took too long, or that the server is stopping
 }
 
-// endHTTP2 has connections of HTTP/2 take no further requests, and end once those that they have are answered.
-func (s *Server) endHTTP2() { _ = s.http2.Shutdown(context.Background()) } // which waits for none of them
+// endHTTP2 makes HTTP/2 connections accept no further requests, and end once their present ones are answered.
+func (s *Server) endHTTP2() { _ = s.http2.Shutdown(context.Background()) } // returns at once: it does not wait for these connections
 
-// leave is the drain of a server that hands over. (Shutdown of net/http would drop requests that it has just read.)
-// Before it waits for the connections, serving ends, as served tells. Then no connection can come any more.
+// leave is the drain of a server that hands over. (Shutdown of net/http would drop requests that it has just read.) Before it waits for the
+// connections, it waits for served, which is closed when no new connection can come.
 func (s *Server) leave(served <-chan error) {
 	s.logger.Info("handing over", "limit", s.drain.String())
 	limit := time.NewTimer(s.drain)
@@ -182,11 +181,11 @@ func (s *Server) leave(served <-chan error) {
 	s.endHTTP2()
 	time.Sleep(leaveTime)
 	for _, l := range s.listeners {
-		_ = l.Close() // its copy keeps those who connect
+		_ = l.Close() // new connections wait in its copy
 	}
 	waitFor(served)
 	s.web.EndStreams()
-	s.endHTTP2() // the connections that have come since
+	s.endHTTP2() // closes the connections that have come since
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)

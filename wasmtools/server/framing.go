@@ -11,12 +11,11 @@ import (
 	"github.com/toolsrv/toolsrv/internal/tlsfiles"
 )
 
-// A request must not say in two ways where its body ends. A proxy in front that reads it the other way takes a part of the body for the
-// next request, or for the body of somebody else's (request smuggling). net/http goes by Transfer-Encoding, as it should,
-// but forgets Content-Length and keeps the connection, which RFC 9112 (6.1) forbids. So the lines that a connection reads are
-// inspected, which takes 0.2 µs for a request.
+// A request must not say in two ways where its body ends. A proxy that reads it the other way would take a part of the body for the next request, or
+// for a part of somebody else's (request smuggling). net/http uses Transfer-Encoding, as it should, but ignores Content-Length and keeps the
+// connection open, which RFC 9112 (6.1) forbids. So the lines that a connection reads are inspected, which takes 0.2 µs for each request.
 
-// A watchedListener accepts connections that are watched for such requests, and that may have to make room for others.
+// A watchedListener accepts connections that are watched for such requests, and may be closed to make room for others.
 type watchedListener struct {
 	net.Listener
 	conns *connections
@@ -29,7 +28,7 @@ func (w watchedListener) Accept() (net.Conn, error) {
 	switch c := c.(type) {
 	case *net.TCPConn:
 		return newWatchedConn(c, w.conns, w.files), err
-	case *net.UnixConn: // its file says who may connect, and nobody is in between
+	case *net.UnixConn: // the mode of its file says who may connect, and there is no proxy in between
 		return newWatchedConn(c, w.conns, nil), err
 	}
 	return c, err
@@ -46,16 +45,16 @@ func newWatchedConn(socket duplex, conns *connections, files *tlsfiles.Source) *
 	return w
 }
 
-// A duplex is a connection of which each direction ends by itself.
+// A duplex is a connection whose directions can be closed separately.
 type duplex interface {
 	net.Conn
 	CloseWrite() error
 }
 
-// A watchedConn remembers how its requests said where their bodies end. It may take lines of a body for a header; then a
-// connection is closed that could have been kept. In HTTP/2, package http checks the framing, and the connection is watched otherwise.
+// A watchedConn remembers how its requests said where their bodies end. It may take lines of a body for a header; then a connection is closed that
+// could have been kept open. In HTTP/2, package http checks the framing, and the connection is only watched for slow clients.
 type watchedConn struct {
-	duplex          // what HTTP is spoken over
+	duplex          // the connection that HTTP uses: TLS or the connection itself
 	socket duplex   // below TLS
 	tls    *secured // nil: no TLS
 	conns  *connections
@@ -64,16 +63,16 @@ type watchedConn struct {
 	flow flow // of HTTP/2
 	// isHTTP2 is set by the goroutine that reads, before others do so and before the first request.
 	isHTTP2 bool
-	preface int // how many bytes of HTTP/2's preface have come
+	preface int // how many bytes of the HTTP/2 preface have come
 
-	// The line that is being read, and what the header that it belongs to has; one goroutine at a time reads.
+	// The line that is being read, and what its header has said so far. Only one goroutine at a time reads.
 	line    [len("transfer-encoding:")]byte
 	n       int // bytes of line
 	coded   bool
 	counted bool
 
-	hasCoded atomic.Bool // there was a header with Transfer-Encoding
-	hasBoth  atomic.Bool // and one that had Content-Length beside it
+	hasCoded atomic.Bool // a header had Transfer-Encoding
+	hasBoth  atomic.Bool // a header had both Transfer-Encoding and Content-Length
 }
 
 func (w *watchedConn) watch(b []byte) {
@@ -85,7 +84,7 @@ func (w *watchedConn) watch(b []byte) {
 			return
 		}
 		line := b[:min(end, len(w.line))]
-		if w.n > 0 { // it began in what was read before
+		if w.n > 0 { // the line began in an earlier read
 			w.n += copy(w.line[w.n:], line)
 			line = w.line[:w.n]
 			w.n = 0
@@ -95,10 +94,10 @@ func (w *watchedConn) watch(b []byte) {
 	}
 }
 
-// ended notes a line; it gets the line's beginning.
+// ended inspects a line that has ended; it gets the line's beginning.
 func (w *watchedConn) ended(line []byte) {
 	switch {
-	case len(line) == 0, len(line) == 1 && line[0] == '\r': // the end of a header, or within a body
+	case len(line) == 0, len(line) == 1 && line[0] == '\r': // the end of a header, or a blank line of a body
 		w.head.over = true
 		w.hasCoded.Store(w.hasCoded.Load() || w.coded)
 		w.hasBoth.Store(w.hasBoth.Load() || w.coded && w.counted)
@@ -113,7 +112,7 @@ func (w *watchedConn) ended(line []byte) {
 
 type connKey struct{}
 
-// withConn lets requests find their connection.
+// withConn puts a connection into the context of its requests.
 func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
@@ -124,7 +123,7 @@ func connOf(r *http.Request) *watchedConn {
 	return w
 }
 
-// socketOf returns the connection of a request below TLS, or nil if it is not one of TCP.
+// socketOf returns the TCP connection of a request, below TLS if there is any, or nil if there is none.
 func socketOf(r *http.Request) *net.TCPConn {
 	w := connOf(r)
 	if w == nil {
@@ -134,7 +133,7 @@ func socketOf(r *http.Request) *net.TCPConn {
 	return socket
 }
 
-// isDoubtful reports whether a proxy may read the body to another end than we do: the request has both headers, or Transfer-Encoding in HTTP/1.0.
+// isDoubtful reports whether a proxy may see a different end of the body than we do: the request has both headers, or Transfer-Encoding in HTTP/1.0.
 func isDoubtful(r *http.Request) bool {
 	if len(r.TransferEncoding) == 0 && r.ProtoAtLeast(1, 1) {
 		return false

@@ -8,28 +8,28 @@ import (
 	"sync"
 )
 
-// Over HTTP/2 a connection has many requests at once, which are called streams. Package http checks how they are framed and bounds what one
-// connection has of them. The sum of all connections is bounded here: a stream takes one of the client's places, as a connection does, and the
-// heads of streams are counted with the others.
+// An HTTP/2 connection has many requests at once, which are called streams. Package http checks their framing and limits the streams of one
+// connection. The streams of all connections together are limited here: a stream takes a place, as a connection does, and its head is counted with
+// the others.
 
 const (
 	// mostStreamsOfOne is how many requests a connection may have at once, as RFC 9113 (6.5.2) recommends at least.
 	mostStreamsOfOne = 100
-	// window is how many bytes of a body may come before they are read, of a stream and of all those of a connection.
+	// window is how many bytes of bodies may arrive before they are read, for one stream and for all streams of a connection together.
 	window = 64 << 10
-	// frameSize is how long a frame may be: the least that is allowed.
+	// frameSize is the largest frame: the smallest value that the standard allows.
 	frameSize = 16 << 10
-	// stalledRead is how many bytes are read from a client who does not read, as long as that is so. Package http keeps an answer to each ping and
-	// the like until it is written, up to 10,000 of them: some megabytes for each connection.
+	// stalledRead is how many bytes are read from a client as long as the client itself does not read. Package http keeps the answer to each ping and
+	// the like until it is written, up to 10,000 of them: a few megabytes for each connection.
 	stalledRead = 16 << 10
-	// fewConnections is the part of the connections that are few.
+	// fewConnections is the fraction of the allowed connections up to which there are few.
 	fewConnections = 16
 )
 
-// http2Preface is what a client says first that speaks HTTP/2, after TLS or without.
+// http2Preface is what an HTTP/2 client sends first, with TLS or without.
 const http2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
-// http2Settings bound what one connection takes.
+// http2Settings limit what one connection uses.
 func http2Settings() *http.HTTP2Config {
 	return &http.HTTP2Config{
 		MaxConcurrentStreams:          mostStreamsOfOne,
@@ -40,7 +40,7 @@ func http2Settings() *http.HTTP2Config {
 	}
 }
 
-// newHTTP2 returns a server that only has connections of HTTP/2, which of takes from it. Its Shutdown ends them as soon as their
+// newHTTP2 returns a server for HTTP/2 connections only, which the server of passes on to it. Its Shutdown ends these connections as soon as their
 // requests are answered, while the other server goes on. Clients learn which requests to send elsewhere.
 func newHTTP2(of *http.Server) *http.Server {
 	s := &http.Server{IdleTimeout: of.IdleTimeout, HTTP2: of.HTTP2, ErrorLog: of.ErrorLog, Protocols: new(http.Protocols)}
@@ -49,7 +49,7 @@ func newHTTP2(of *http.Server) *http.Server {
 	of.TLSNextProto = s.TLSNextProto
 	of.Protocols = new(http.Protocols)
 	of.Protocols.SetHTTP1(true)
-	of.Protocols.SetUnencryptedHTTP2(true) // as seen from package http, TLS is below the connection
+	of.Protocols.SetUnencryptedHTTP2(true) // package http does not see the TLS, which is below the connection
 	return s
 }
 
@@ -60,7 +60,7 @@ func (noListener) Accept() (net.Conn, error) { return nil, net.ErrClosed }
 func (noListener) Close() error              { return nil }
 func (noListener) Addr() net.Addr            { return &net.TCPAddr{} }
 
-// watchPreface notes whether the first bytes of a connection are those of HTTP/2.
+// watchPreface records whether the first bytes of a connection are the preface of HTTP/2.
 func (w *watchedConn) watchPreface(b []byte) {
 	if w.preface < 0 {
 		return
@@ -75,12 +75,12 @@ func (w *watchedConn) watchPreface(b []byte) {
 	w.isHTTP2 = w.preface == len(http2Preface)
 }
 
-// A flow lets a client that does not read what it asks for be read from no further.
+// A flow stops reading from a client that does not read its answers.
 type flow struct {
 	mu      sync.Mutex
 	changed sync.Cond
 	writing bool
-	read    int // bytes since that began
+	read    int // bytes read since that began
 }
 
 func (f *flow) write(begins bool) {
@@ -100,14 +100,14 @@ func (f *flow) wait(n int) {
 	f.read += n
 }
 
-// readFrames reads what belongs to any request of HTTP/2.
+// readFrames reads frames, which belong to any HTTP/2 request of the connection.
 func (w *watchedConn) readFrames(p []byte) (int, error) {
 	n, err := w.duplex.Read(p)
 	w.flow.wait(n)
 	return n, err
 }
 
-// A stream is a request of HTTP/2, and its body.
+// A stream is an HTTP/2 request and its body.
 type stream struct {
 	io.ReadCloser
 	conn    *watchedConn
@@ -115,10 +115,10 @@ type stream struct {
 
 	inBody  place // in bodies
 	inWrite place // in writing
-	read    int   // bytes of the body since it was put there
-	counted bool  // as a client: another of the connection's requests was there before
-	spare   bool  // all places were taken
-	held    int64 // bytes of the head that are counted
+	read    int   // bytes of the body since it was queued
+	counted bool  // it takes a place of its own: the connection already had another request
+	spare   bool  // it came when all other places were taken
+	held    int64 // counted bytes of the head
 }
 
 type streamKey struct{}
@@ -132,7 +132,8 @@ func streamOf(r *http.Request) *stream {
 	return s
 }
 
-// begin counts a request of HTTP/2 until end. Where there is no room, it answers, and reports false. It returns nil for what is not watched.
+// begin counts an HTTP/2 request until end. If there is no room, it answers the request and returns false. It returns a nil stream for a request that
+// is not watched.
 func (c *connections) begin(w http.ResponseWriter, r *http.Request) (s *stream, ok bool) {
 	conn := connOf(r)
 	if conn == nil {
@@ -150,11 +151,11 @@ func (c *connections) begin(w http.ResponseWriter, r *http.Request) (s *stream, 
 	case ok:
 		return s, true
 	case writes:
-		// The client does not read, and this goroutine, which is not counted, would wait for it.
+		// The client does not read, so this goroutine, which is not counted, would wait for it.
 		panic(http.ErrAbortHandler)
 	}
 	w.Header().Set("Retry-After", "1")
-	w.WriteHeader(http.StatusServiceUnavailable) // without a body, for which the client could have us wait
+	w.WriteHeader(http.StatusServiceUnavailable) // without a body, since the client could make us wait for writing one
 	return nil, false
 }
 
@@ -169,7 +170,7 @@ func headOf(r *http.Request) (lines, size int64) {
 	return lines, size + int64(len(r.RequestURI)+len(r.Host))
 }
 
-// take counts a stream, or reports that there is no room, and whether something is being written over its connection.
+// take counts a stream, or returns false if there is no room, and reports whether something is being written over its connection.
 func (c *connections) take(s *stream) (ok, writes bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,8 +197,8 @@ func (s *stream) of(w http.ResponseWriter, r *http.Request) (http.ResponseWriter
 	return &streamWriter{w, s}, r
 }
 
-// end ends the count of a stream that has been answered. Nobody counts what package http still keeps of the answer while the client
-// delays it. So it is sent before, except with few connections, since that costs a frame.
+// end stops counting a stream that has been answered. The part of the answer that package http still keeps while the client delays it would not be
+// counted. So the answer is flushed before, except while there are few connections, since that costs a frame.
 func (s *stream) end() {
 	c := s.conn.conns
 	c.mu.Lock()
@@ -206,7 +207,7 @@ func (s *stream) end() {
 	c.mu.Unlock()
 	if !few {
 		c.write(&s.inWrite, true)
-		_ = s.control.Flush() // its client has gone
+		_ = s.control.Flush() // the client has gone
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -218,7 +219,7 @@ func (s *stream) end() {
 	c.held -= s.held
 }
 
-// admitStream lets a request be served, or reports that all places for such requests are taken.
+// admitStream lets a request be served, or returns false if all places for such requests are taken.
 func (c *connections) admitStream(s *stream, known bool) bool {
 	if known || !s.spare {
 		return true
@@ -240,7 +241,7 @@ func (c *connections) admitStream(s *stream, known bool) bool {
 	return ok
 }
 
-// Read reads the body, for which the server waits meanwhile.
+// Read reads the body. Meanwhile the server counts as waiting for it.
 func (s *stream) Read(p []byte) (int, error) {
 	c := s.conn.conns
 	c.awaitStream(s, s.read >= bodyStep)
@@ -254,7 +255,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// awaitStream has the server wait for more of a stream's body, as of now where it is anew.
+// awaitStream records that the server waits for more of a stream's body. If anew is true, the wait begins now.
 func (c *connections) awaitStream(s *stream, anew bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -267,7 +268,7 @@ func (c *connections) awaitStream(s *stream, anew bool) {
 	}
 }
 
-// A streamWriter is where the answer to a request of HTTP/2 is written to. The client may have it wait, also where it reads from the connection.
+// A streamWriter writes the answer to an HTTP/2 request. The client can make it wait, even if it reads from the connection.
 type streamWriter struct {
 	http.ResponseWriter
 	stream *stream

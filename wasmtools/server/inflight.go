@@ -7,18 +7,18 @@ type inFlight struct {
 	mu     sync.Mutex
 	count  int
 	slots  []slot
-	free   []int // indexes of the slots that hold no request
+	free   []int // indexes of the free slots
 	closed bool
 	empty  chan struct{} // made by close; closed when no request is left
 }
 
-// A slot holds a request. It is used again, so that a request allocates none.
+// A slot holds a request. Slots are used again, so that a request allocates nothing.
 type slot struct {
 	path  string
 	taken bool
 }
 
-// add counts a request until remove is called with its slot. It reports false after close: such a request is not counted.
+// add counts a request until remove is called with its slot. After close it returns false, and the request is not counted.
 func (f *inFlight) add(path string) (slotIndex int, counted bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -60,7 +60,7 @@ func (f *inFlight) byPath() map[string]int {
 	return calls
 }
 
-// close stops counting further requests. The channel that it returns is closed when all that were counted are answered.
+// close stops counting new requests. The channel that it returns is closed when all counted requests have been answered.
 func (f *inFlight) close() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()

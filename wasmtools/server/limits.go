@@ -8,25 +8,25 @@ import (
 	"github.com/toolsrv/toolsrv/internal/core"
 )
 
-// Limits on what a client can prolong or enlarge.
+// Limits of everything that a client can prolong or enlarge.
 const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 30 * time.Second // header and body
-	replyTimeout      = 30 * time.Second // writing the answer, after the longest call
+	replyTimeout      = 30 * time.Second // for writing the answer, after the longest call
 	idleTimeout       = 2 * time.Minute  // between two requests of a connection
 	maxHeader         = 32 << 10         // bytes, request line included
-	maxConns          = 12_000           // open connections at most: nine tenths are enough for 10,000 streams
+	maxConns          = 12_000           // the most open connections: nine tenths of them suffice for 10,000 streams
 	maxSessions       = 10_000           // of MCP clients
-	flushTimeout      = time.Second      // the last answers of a drain, on their way
-	drainLimit        = 30 * time.Second // what orchestrators give a process between SIGTERM and SIGKILL
+	flushTimeout      = time.Second      // for the last answers of a drain to arrive
+	drainLimit        = 30 * time.Second // the time that orchestrators leave between SIGTERM and SIGKILL
 )
 
-// connMemory is what a connection is counted with, in bytes: two buffers and the stacks of two goroutines, a small head, a small body, and
-// as much again until Go's collector has been there.
+// connMemory is how many bytes a connection is counted with: two buffers and the stacks of two goroutines, a small head, a small body, and as much
+// again for garbage that is not collected yet.
 const connMemory = 32 << 10
 
-// newConnections returns none, with how many there may be, given how many the process may have both ways, and its memory. Connections may
-// take a sixteenth of the memory, and unfinished heads a sixty-fourth.
+// newConnections returns an empty connections. Its limits depend on how many connections the process may have, in and out, and on its memory:
+// connections may take a sixteenth of that, and unfinished heads a sixty-fourth.
 func newConnections(both *core.Connections, memory int64, logger *slog.Logger) *connections {
 	most := max(1, min(maxConns, memory/16/connMemory, both.All()*16/17))
 	c := &connections{
@@ -37,15 +37,14 @@ func newConnections(both *core.Connections, memory int64, logger *slog.Logger) *
 	return c
 }
 
-// mostStreams returns how many of the connections may be streams that last for hours. The rest is for requests.
+// mostStreams returns how many connections may be streams, which last for hours. The rest is for requests.
 func mostStreams(connections int64) int { return int(max(1, connections-connections/10)) }
 
-// mostSessions returns how many sessions MCP clients may have, most of them without a stream: each takes a small part of a connection's
-// memory.
+// mostSessions returns how many MCP sessions there may be. Most have no stream, and take a small part of a connection's memory.
 func mostSessions(connections int64) int { return int(min(maxSessions, 4*connections)) }
 
-// writeTimeout returns how long a request may take from the end of its header to the end of the answer. For net/http that
-// includes reading the body and running the tool.
+// writeTimeout returns how long a request may take from the end of its header to the end of the answer. In net/http that includes reading the body
+// and running the tool.
 func writeTimeout(c *config.Config) time.Duration {
 	longest := c.Limits.Timeout
 	for _, o := range c.Overrides {

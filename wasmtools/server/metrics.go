@@ -32,7 +32,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// metricsPath is where Prometheus asks.
+// metricsPath is the path that Prometheus requests.
 const metricsPath = "/metrics"
 
 // scrapes is how many answers are made at the same time: each takes some megabytes.
@@ -41,10 +41,10 @@ const scrapes = 2
 // A metricsDoor answers Prometheus.
 type metricsDoor struct {
 	handler http.Handler
-	server  *Server // nil: anybody may ask
+	server  *Server // nil if anybody may read the metrics
 }
 
-// Serve answers those who have the role, and anybody if nobody has to show who they are.
+// Serve answers callers with the role, or everybody if no credentials are needed.
 func (d metricsDoor) Serve(x *web.Exchange) {
 	if d.server != nil && !d.server.inForce().auth.Open() {
 		if err := web.Require(x.Call().Principal, wasmtools.RoleMetrics); err != nil {
@@ -58,7 +58,7 @@ func (d metricsDoor) Serve(x *web.Exchange) {
 	}
 }
 
-// openMetrics opens what Prometheus asks, and has a collector of OpenTelemetry be told the same, as far as they are on.
+// openMetrics opens the door for Prometheus, and sends the same metrics to an OpenTelemetry collector, as far as these are switched on.
 func openMetrics(ctx context.Context, s *Server, c *config.Config) error {
 	if !core.Counts(c) {
 		return nil
@@ -91,7 +91,7 @@ func openMetrics(ctx context.Context, s *Server, c *config.Config) error {
 	return err
 }
 
-// A metricsServer answers Prometheus at an address of its own.
+// A metricsServer answers Prometheus at a separate address.
 type metricsServer struct {
 	http    *http.Server
 	web     *web.Mux
@@ -99,13 +99,13 @@ type metricsServer struct {
 	serving sync.WaitGroup
 }
 
-// mostScrapers is how many may be connected at an address of the metrics' own.
+// mostScrapers is how many clients may be connected at the separate address.
 const mostScrapers = 64
 
-// scraperIdle is how long one of them may be connected without asking, so that others soon have its place.
+// scraperIdle is how long such a client may be connected without a request, so that others soon get its place.
 const scraperIdle = 2 * time.Second
 
-// openMetricsServer listens. Where the server takes the place of another one, which listens there, it waits for that to end.
+// openMetricsServer listens at the separate address. If the server replaces another process that listens there, it waits until that one has ended.
 func openMetricsServer(ctx context.Context, s *Server, handler http.Handler, address string) (*metricsServer, error) {
 	host, ok := origin.ParseHost(address)
 	access, err := web.NewAccess(web.AccessOptions{Loopback: ok && host.IsLoopback()})
@@ -147,19 +147,19 @@ func (m *metricsServer) close() error {
 	return cmp.Or(err, m.web.Close())
 }
 
-// A requests observer counts requests for Prometheus.
+// A requests is an observer that counts requests for Prometheus.
 type requests struct {
 	by       *counters.Map[requestKind, atomic.Uint64]
 	versions []string // of MCP
 }
 
-// A requestKind is the door of a request, what it did and in which version of MCP, as far as that is known, and its status: 0 without HTTP.
+// A requestKind is the door of a request, its operation and MCP version, as far as these are known, and its status: 0 without HTTP.
 type requestKind struct {
 	door, operation, version string
 	status                   int
 }
 
-// kindsOfRequests is how many are told apart: a client on standard input says what it likes.
+// kindsOfRequests is how many kinds have counters of their own, since a client on standard input can make up kinds.
 const kindsOfRequests = 1000
 
 var (
@@ -198,17 +198,17 @@ var (
 	build       = metrics.Describe("build_info", "The program: always 1.", "version", "revision", "go")
 )
 
-// Describe sends no descriptions, as befits a collector whose metrics come and go.
+// Describe sends no descriptions, because this collector's metrics come and go.
 func (r *requests) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends how many requests there were of each kind.
+// Collect sends the number of requests of each kind.
 func (r *requests) Collect(to chan<- prometheus.Metric) {
 	for kind, n := range r.by.All() {
 		metrics.Sink(to).Count(allRequests, n.Load(), kind.door, kind.operation, kind.version, strconv.Itoa(kind.status))
 	}
 }
 
-// figures are what a server tells of itself.
+// figures collects the metrics of the server itself.
 type figures struct {
 	of      *Server
 	build   admin.Build

@@ -18,7 +18,7 @@ type prepared struct {
 
 var _ admin.Prepared = (*prepared)(nil)
 
-// Prepare reads the configuration again, and makes what will be in force, unless it is only a check.
+// Prepare reads the configuration again, and makes everything that it needs, unless it is only a check.
 func (s administered) Prepare(looks bool) (admin.Prepared, error) {
 	invalid := func(err error) error {
 		return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The configuration stays as it was: " + err.Error()}
@@ -26,7 +26,7 @@ func (s administered) Prepare(looks bool) (admin.Prepared, error) {
 	if s.load == nil {
 		return nil, invalid(errors.New("the program that runs the server can't reload it"))
 	}
-	s.reload.Lock() // before it is read, so that the last to come is the last to be in force
+	s.reload.Lock() // locked before the file is read, so that the last reload to begin is the last to be in force
 	unlock := sync.OnceFunc(s.reload.Unlock)
 	var before, next *configuration
 	c, err := s.load()
@@ -43,13 +43,13 @@ func (s administered) Prepare(looks bool) (admin.Prepared, error) {
 	return &prepared{s.Server, before, next, unlock}, nil
 }
 
-// Close lets others reload.
+// Close lets other reloads begin.
 func (p *prepared) Close() { p.unlock() }
 
 // Apply puts the configuration in force.
 func (p *prepared) Apply() error { return p.server.apply(p.before, p.next) }
 
-// Changes returns what the configuration changes.
+// Changes returns the changes that the configuration makes.
 func (p *prepared) Changes() admin.Reloading {
 	difference := configured.DifferenceOf(p.before.Config, p.next.Config)
 	was, is := p.before.tokens.Names(), p.next.tokens.Names()

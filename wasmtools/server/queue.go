@@ -2,23 +2,23 @@ package server
 
 import "time"
 
-// A queue has connections in the order in which they came. To put one in or to take one out allocates nothing, since each request does.
+// A queue has connections in the order in which they were added. Adding and removing one allocates nothing, since each request does both.
 type queue struct {
 	first, last *place
 	n           int
 }
 
-// A place in a queue belongs to a connection, or to a stream of one.
+// A place in a queue belongs to a connection, or to one of its streams.
 type place struct {
 	conn       *watchedConn
-	stream     *stream   // nil: it is the connection's own
-	late       time.Time // since when the server wants to end and lacks a part of the request; zero means it does not
+	stream     *stream   // nil if it is the connection's own place
+	late       time.Time // since when the server wants to stop but lacks a part of the request; zero if that is not so
 	since      time.Time
 	in         *queue // nil: in none
 	prev, next *place
 }
 
-// push puts a place at the end, as of now. It must be in no queue.
+// push adds a place at the end, with the current time. It must be in no queue.
 func (q *queue) push(p *place) {
 	p.in, p.since, p.prev = q, time.Now(), q.last
 	if q.last == nil {
@@ -30,7 +30,7 @@ func (q *queue) push(p *place) {
 	q.n++
 }
 
-// leave takes the place out of its queue, if it is in one.
+// leave removes the place from its queue, if it is in one.
 func (p *place) leave() {
 	q := p.in
 	if q == nil {

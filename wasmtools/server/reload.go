@@ -29,22 +29,22 @@ func (s *Server) Reload(c *config.Config) error {
 		return err
 	}
 	err = reloading(s.service.Audit, differenceOf(before, next), func() error { return s.apply(before, next) })
-	if errors.Is(err, audit.ErrNotKept) { // and nothing was applied
+	if errors.Is(err, audit.ErrNotKept) { // nothing was applied
 		s.reloads.prevented.Add(1)
 		s.reloads.last.Store(true)
 	}
 	return err
 }
 
-// ReloadFailed notes in the metrics that there is a configuration which could not even be read, for that reason. Of others Reload knows.
+// ReloadFailed records in the metrics that a configuration could not be read, and why. Reload itself records all other failures.
 func (s *Server) ReloadFailed(err error) { s.reloads.end(err) }
 
-// reloads are how configurations were taken up since the start.
+// reloads counts the outcomes of reloads since the start.
 type reloads struct {
 	ok, failed atomic.Uint64
 	prevented  atomic.Uint64 // by [audit] strict
-	last       atomic.Bool   // the last one failed, or was prevented
-	at         atomic.Int64  // when one was last put in force, in Unix milliseconds; 0 means at the start
+	last       atomic.Bool   // the last reload failed or was prevented
+	at         atomic.Int64  // when a configuration was last put in force, in Unix milliseconds; 0 if that was at the start
 }
 
 // end counts one.
@@ -58,7 +58,7 @@ func (r *reloads) end(err error) {
 	r.at.Store(time.Now().UnixMilli())
 }
 
-// prepare makes the configuration that is to follow the one in force, or only to be looked at. s.reload is held, until after apply.
+// prepare makes the next configuration, or one that is only checked. s.reload is held until after apply.
 func (s *Server) prepare(c *config.Config, looks bool) (before, next *configuration, err error) {
 	if s.over {
 		return nil, nil, errors.New("apply the new configuration: the server is closed")
@@ -80,22 +80,22 @@ func (s *Server) apply(before, next *configuration) (err error) {
 	next.named.InForce()
 	s.recheck()
 	s.logReload(before, next, routes, differenceOf(before, next))
-	if s.listed { // otherwise logReady will warn
+	if s.listed { // otherwise logReady will do it
 		s.warnUnmatched()
 	}
 	return nil
 }
 
-// A difference is what a new configuration changes.
+// A difference has the changes of a new configuration.
 type difference []changes
 
-// changes are those of one kind.
+// changes are the changes of one kind.
 type changes struct {
 	kind string
 	all  []string
 }
 
-// atMost returns the first changes, and how many more there are.
+// atMost returns the first changes, and how many more there were.
 func (c changes) atMost(most int) []string {
 	if len(c.all) <= most {
 		return c.all
@@ -121,7 +121,7 @@ func differenceOf(before, now *configuration) (d difference) {
 	return d
 }
 
-// logReload logs what a new configuration changes.
+// logReload logs the changes of a new configuration.
 func (s *Server) logReload(before, now *configuration, routes *wasmtools.Generation, what difference) {
 	restart := configured.NeedRestart(s.started, now.Config)
 	for _, key := range restart {
@@ -151,10 +151,10 @@ func (s *Server) logReload(before, now *configuration, routes *wasmtools.Generat
 	s.logAuth(now)
 }
 
-// maxChanged is how many changes of a kind the line of a reload tells.
+// maxChanged is how many changes of a kind the log line of a reload shows.
 const maxChanged = 20
 
-// without returns the names that others do not have.
+// without returns the names that are not in others.
 func without(names, others []string) []string {
 	have := make(map[string]bool, len(others))
 	for _, name := range others {
@@ -177,7 +177,7 @@ func switched(before, now *wasmtools.Generation) (on, off []string) {
 	return on, off
 }
 
-// logAuth logs who is let in, with a warning if that is everybody or nobody, or less than was declared.
+// logAuth logs who is let in. It warns if that is everybody or nobody, or if a declared token has expired.
 func (s *Server) logAuth(c *configuration) {
 	for _, t := range c.Auth.Declared {
 		if !t.Expires.IsZero() && !t.Expires.After(time.Now()) {
@@ -189,7 +189,7 @@ func (s *Server) logAuth(c *configuration) {
 	case c.auth.Open():
 		s.logger.Warn("auth is off: anybody who can reach the address may call every tool; set auth.tokens, or auth.required to refuse instead",
 			"address", s.Addr().String())
-	case len(schemes) == 1 && c.named.Open() && !c.tokens.Open() && len(c.Auth.Tokens) == 0: // nothing else would do
+	case len(schemes) == 1 && c.named.Open() && !c.tokens.Open() && len(c.Auth.Tokens) == 0: // no other credentials are accepted
 		s.logger.Warn("auth.required is set and there is no token: every call is refused")
 	default:
 		names := make([]string, len(schemes))
@@ -204,11 +204,11 @@ func (s *Server) logAuth(c *configuration) {
 	}
 }
 
-// syncedEvery is how often to look whether the catalog is in step with the files after a reload.
+// syncedEvery is how often it is checked, after a reload, whether the catalog has read all files.
 const syncedEvery = 20 * time.Millisecond
 
-// warnUnmatched has the configuration in force compared with the tools, now or once the catalog is in step: a reload may let tools in a
-// moment later, as a higher limit of memory does. s.reload is held.
+// warnUnmatched compares the configuration in force with the tools, now or once the catalog has read all files: after a reload, more tools may appear
+// a moment later, such as with a higher memory limit. s.reload is held.
 func (s *Server) warnUnmatched() {
 	if s.service.Catalog.Synced() {
 		s.service.WarnUnmatched()
@@ -220,7 +220,7 @@ func (s *Server) warnUnmatched() {
 	}
 }
 
-// warnOnceSynced does what warnUnmatched leaves for later.
+// warnOnceSynced makes the comparisons that warnUnmatched leaves for later.
 func (s *Server) warnOnceSynced(ctx context.Context) {
 	for {
 		select {
@@ -241,7 +241,7 @@ func (s *Server) warnOnceSynced(ctx context.Context) {
 			}
 		}
 		select {
-		case <-s.unmatched: // what another reload has left meanwhile
+		case <-s.unmatched: // another reload has left one meanwhile
 		default:
 		}
 		s.service.WarnUnmatched()

@@ -19,10 +19,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 )
 
-// resourcePath is where a protected resource says who issues tokens for it; the resource's own path follows (RFC 9728).
+// resourcePath is the path of the document in which a protected resource says who issues tokens for it; the resource's own path follows (RFC 9728).
 const resourcePath = "/.well-known/oauth-protected-resource"
 
-// An issued verifier tells clients that lack a token where to get one.
+// An issued is a verifier that tells clients without a token where to get one.
 type issued struct {
 	*oidc.Verifier
 	public string // server.public_url
@@ -39,7 +39,7 @@ func (v *issued) ChallengeFor(r *http.Request) string {
 	return challenge
 }
 
-// resourceOf returns the path of the resource that one belongs to: MCP's as it was typed, or REST as a whole.
+// resourceOf returns the path of the resource that a path belongs to: for MCP that path as the client typed it, and otherwise REST as a whole.
 func resourceOf(path string) string {
 	if isMCP(path) {
 		return (&url.URL{Path: path}).EscapedPath()
@@ -58,13 +58,13 @@ func (v *issued) base(r *http.Request) string {
 	if r.TLS != nil {
 		scheme = "https"
 	}
-	return scheme + "://" + r.Host + strings.TrimSuffix(v.public, "/") // a host that is the server's own, which has been checked
+	return scheme + "://" + r.Host + strings.TrimSuffix(v.public, "/") // the host has been checked: it is the server's own
 }
 
-// A resourceDoor tells anybody who issues the tokens that the server takes.
+// A resourceDoor tells anybody who issues the tokens that the server accepts.
 type resourceDoor struct{ server *Server }
 
-// Policy says that clients without a token ask, and pages of any origin.
+// Policy lets clients without a token ask, and pages of any origin.
 func (resourceDoor) Policy() web.Policy { return web.Policy{Open: true, Pages: web.PagesAll} }
 
 // Serve answers with the document about a resource.
@@ -93,7 +93,7 @@ func (d resourceDoor) Serve(x *web.Exchange) {
 	x.Send(http.StatusOK, body)
 }
 
-// issuedOf returns the verifier of a configuration's issuer, or nil; the one before, if nothing of it has changed.
+// issuedOf returns the verifier for a configuration's issuer, or nil. It returns the earlier verifier if nothing about the issuer has changed.
 func issuedOf(s *Server, c *config.Config, before *configuration) (*issued, error) {
 	o := c.Auth.OIDC
 	if o.Issuer == "" {
@@ -118,7 +118,7 @@ func issuedOf(s *Server, c *config.Config, before *configuration) (*issued, erro
 	return &issued{v, s.started.Server.PublicURL}, nil
 }
 
-// certificatesOf returns the verifier of a configuration's rules for certificates, or nil; the one before, if they have not changed.
+// certificatesOf returns the verifier for a configuration's certificate rules, or nil. It returns the earlier verifier if the rules have not changed.
 func certificatesOf(c *config.Config, before *configuration) (*certificate.Verifier, error) {
 	if len(c.Auth.Certificates) == 0 {
 		return nil, nil
@@ -133,7 +133,7 @@ func certificatesOf(c *config.Config, before *configuration) (*certificate.Verif
 	return v, nil
 }
 
-// stateOf returns what holds of a request's TLS at this moment, also of one that began hours ago.
+// stateOf returns the TLS state of a request as it is now, even if the connection began hours ago.
 func stateOf(r *http.Request) *tls.ConnectionState {
 	if conn := connOf(r); conn != nil && conn.tls != nil {
 		return conn.tls.now()
@@ -149,7 +149,8 @@ func rulesOf(list []config.ClaimRule) []claim.Rule {
 	return all
 }
 
-// follow has the keys of a configuration's issuer read from now on, and those of the one before no more. s.reload is held, or nobody else has s.
+// follow starts reading the keys of a configuration's issuer, and stops reading those of the issuer before. s.reload is held, or nobody else has s
+// yet.
 func follow(s *Server, c *configuration) {
 	var next *oidc.Issuer
 	if c != nil && c.issued != nil {

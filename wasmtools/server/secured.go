@@ -14,10 +14,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/tlsfiles"
 )
 
-// TLS is below a watched connection, and the handshake is the first thing that this reads. So an unfinished handshake is treated like an unfinished
-// head: it keeps the server waiting, and its bytes are counted.
+// TLS is below a watched connection, whose first read is the handshake. So an unfinished handshake is treated like an unfinished head: the server
+// waits for it, and its bytes are counted.
 
-// openTLS returns the files of a configuration's TLS, or nil if it has none.
+// openTLS opens the TLS files of a configuration, or returns nil if there are none.
 func openTLS(c *config.Config, logger *slog.Logger) (*tlsfiles.Source, error) {
 	if c.Server.TLS.Certificate == "" {
 		return nil, nil
@@ -28,7 +28,7 @@ func openTLS(c *config.Config, logger *slog.Logger) (*tlsfiles.Source, error) {
 const (
 	// maxHandshake is how many bytes a client may send before it has agreed on TLS: enough for a chain of large certificates.
 	maxHandshake = 64 << 10
-	// plainAnswer is for those who speak HTTP without TLS.
+	// plainAnswer is the answer for clients that speak HTTP without TLS.
 	plainAnswer = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n" +
 		"400 Bad Request: this address speaks HTTPS"
 )
@@ -37,24 +37,24 @@ const (
 type secured struct {
 	conn   *tls.Conn
 	files  *tlsfiles.Source
-	shaken bool  // the handshake is over; of the goroutine that reads
+	shaken bool  // the handshake is over; only for the goroutine that reads
 	failed error // likewise
 
-	state, nobody *tls.ConnectionState // once it is over: what was agreed on, and that without the client's certificate
-	number        atomic.Uint64        // of the files by which the client's certificate is good
+	state, nobody *tls.ConnectionState // after the handshake: the state, and the same without the client's certificate
+	number        atomic.Uint64        // the number of the TLS files with which the client's certificate is known to be valid
 }
 
 func newSecured(w *watchedConn, files *tlsfiles.Source) *secured {
 	return &secured{conn: tls.Server(shaking{w.socket, w}, files.Config()), files: files}
 }
 
-// shaking counts what a client sends before it has agreed on TLS.
+// shaking counts the bytes that a client sends during the handshake.
 type shaking struct {
 	duplex
 	w *watchedConn
 }
 
-// Read reads, and fails where the client sends too much.
+// Read reads, and fails if the client sends too much.
 func (s shaking) Read(p []byte) (int, error) {
 	n, err := s.duplex.Read(p)
 	w := s.w
@@ -72,7 +72,7 @@ func (s shaking) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// shake agrees on TLS. Its error is what package http takes for the connection's end.
+// shake does the handshake. Package http takes its error for the end of the connection.
 func (w *watchedConn) shake() error {
 	s := w.tls
 	if s.failed != nil {
@@ -97,7 +97,7 @@ func (w *watchedConn) shake() error {
 	return nil
 }
 
-// isHTTP reports whether what should be a record of TLS begins as a request of HTTP does.
+// isHTTP reports whether the client's first bytes are those of an HTTP request rather than of a TLS record.
 func isHTTP(record [5]byte) bool {
 	switch string(record[:]) {
 	case "GET /", "HEAD ", "POST ", "PUT /", "OPTIO", "DELET", "PATCH", "PRI *":
@@ -106,13 +106,13 @@ func isHTTP(record [5]byte) bool {
 	return false
 }
 
-// isTelling reports whether an operator learns something from a failed handshake: many end because the client goes away.
+// isTelling reports whether an operator can learn something from a failed handshake: many fail because the client goes away.
 func isTelling(err error) bool {
 	op, isOp := errors.AsType[*net.OpError](err)
 	return !errors.Is(err, io.EOF) && (!isOp || op.Op == "remote error" || op.Op == "local error")
 }
 
-// shaken takes what the handshake took off what large heads take. The head of the first request follows.
+// shaken stops counting the bytes of the handshake. The head of the first request follows.
 func (c *connections) shaken(w *watchedConn) {
 	c.mu.Lock()
 	w.inHead.leave()
@@ -123,8 +123,8 @@ func (c *connections) shaken(w *watchedConn) {
 	w.asked.Store(false)
 }
 
-// now returns what was agreed on. The certificate of the client is left out if its time is over, or if its authority is not one of this moment: a
-// connection may last for hours.
+// now returns the TLS state. The client's certificate is left out if it has expired, or its authority is no longer trusted: a connection may last for
+// hours.
 func (s *secured) now() *tls.ConnectionState {
 	if len(s.state.PeerCertificates) == 0 {
 		return s.state
@@ -142,7 +142,7 @@ func (s *secured) now() *tls.ConnectionState {
 	return s.state
 }
 
-// tellHandshake logs that a client could not agree on TLS, once in a second at most.
+// tellHandshake logs a failed handshake, at most once a second.
 func (c *connections) tellHandshake(client net.Addr, err error) {
 	c.mu.Lock()
 	now := time.Now()

@@ -1,5 +1,5 @@
-// Package server serves the tools of a [service.Service] over HTTP, through the doors of its configuration and those of the program: it
-// listens, takes up a changed configuration, and drains running calls. Without HTTP, ServeStdio serves one MCP client.
+// Package server serves the tools of a [service.Service] over HTTP, through the doors of its configuration and those of the program: it listens, puts
+// changed configurations in force, and drains running calls. Without HTTP, ServeStdio serves one MCP client.
 package server
 
 import (
@@ -40,41 +40,41 @@ import (
 	public "github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// Options say what a Server has beside the configuration. The zero value is usable.
+// Options say what a Server has in addition to its configuration. The zero value is usable.
 type Options struct {
-	// Doors are served beside the configuration's, by their paths: a path must be one that no tool can have, such as "/hello.api". What they need of the tools, the service
-	// and each request have. One that is an io.Closer is closed with the server, once no request is in it any more, and not where New fails.
+	// Doors are served beside the configuration's, by their paths: a path must be one that no tool can have, such as "/hello.api". The service and
+	// each request give them the tools. A door that is an io.Closer is closed with the server, once it has no more requests, but not if New fails.
 	Doors map[string]public.Door
-	// Verifiers find out who makes a request, beside the tokens of the configuration: one that knows the caller is enough. They are asked
-	// after the tokens, in this order, and go on when the configuration changes. Nobody has to show anything while they and the tokens are all
-	// open, so a verifier that is not closes a server without tokens. New panics if one is nil, or has a scheme that is not valid.
+	// Verifiers identify callers in addition to the tokens of the configuration: one that knows the caller is enough. They are asked after the
+	// tokens, in this order, and stay in use when the configuration changes. No credentials are needed while they and the tokens are all open, so a
+	// verifier that is not open closes a server without tokens. New panics if one is nil, or has a scheme that is not valid.
 	Verifiers []auth.Verifier
-	// Observers are told of each request, beside the log.
+	// Observers are told of each request, in addition to the log.
 	Observers []public.Observer
-	// Load reads the configuration again, for an operator who asks for a reload. It is called concurrently. If nil, none can.
+	// Load reads the configuration again, for an operator who asks for a reload. It is called concurrently. If nil, operators can't ask for one.
 	Load func() (*config.Config, error)
-	// Listeners are listened on in place of the configured addresses. The Server closes them, also where New fails.
+	// Listeners are used in place of the configured addresses. The Server closes them, even if New fails.
 	Listeners []net.Listener
-	// Awaited says that clients may be waiting at the Listeners, as when another program has opened them. So connections are accepted once
-	// the tools are listed, or after ten seconds.
+	// Awaited says that clients may already be waiting at the Listeners, such as when another program has opened them. So connections are accepted
+	// once the tools are listed, or after ten seconds.
 	Awaited bool
 }
 
-// A Server answers requests while Run runs. Its addresses are bound before.
+// A Server answers requests while Run runs. Its addresses are bound before Run is called.
 type Server struct {
 	logger    *slog.Logger
-	listeners []net.Listener // one at least, once New has returned
+	listeners []net.Listener // at least one after New has returned
 	verifiers []auth.Verifier
 	service   *core.Service
 	web       *web.Mux
 	doors     []web.Door // in the order in which they were mounted
 	http      *http.Server
-	load      func() (*config.Config, error) // nil: operators can't reload
-	admin     *socket.Server                 // nil: it has none
-	requests  *requests                      // nil: they are not counted
+	load      func() (*config.Config, error) // nil if operators can't reload
+	admin     *socket.Server                 // nil if there is none
+	requests  *requests                      // nil if requests are not counted
 	reloads   reloads
-	metrics   *metricsServer          // nil: they have no address of their own
-	http2     *http.Server            // the connections of http that speak HTTP/2
+	metrics   *metricsServer          // nil if metrics have no separate address
+	http2     *http.Server            // for the HTTP/2 connections of http
 	files     *tlsfiles.Source        // nil: no TLS
 	cut       context.CancelCauseFunc // ends the context of all requests
 	calls     inFlight
@@ -85,25 +85,25 @@ type Server struct {
 	awaited   bool          // clients may be waiting when Run begins
 	handing   atomic.Bool   // HandOver was called
 	drain     time.Duration // how long running calls may take to finish
-	// writeTimeout is the current configuration's; http.WriteTimeout is the one of the start.
+	// writeTimeout is from the current configuration; http.WriteTimeout is from the one at the start.
 	writeTimeout atomic.Int64
 
-	started   *inner.Config // the configuration of the start, for settings that need a restart
-	reload    sync.Mutex    // one Reload at a time; guards what follows
-	issuer    *oidc.Issuer  // whose keys are read; if nil, none
-	endIssuer func()        // ends that, if there is one
-	listed    bool          // all tools are known, so an entry that matches none is a mistake
+	started   *inner.Config // the configuration at the start, for settings that need a restart
+	reload    sync.Mutex    // held during a Reload; guards what follows
+	issuer    *oidc.Issuer  // the issuer whose keys are read; nil if there is none
+	endIssuer func()        // stops reading its keys
+	listed    bool          // all tools are known, so an entry that matches no tool is a mistake
 	over      bool          // the parts are closed
 
-	forget func() // ends the subscription to the tokens of the state; if nil, none
+	forget func() // ends the subscription to the tokens of the state; nil if there is none
 
-	unmatched chan struct{} // holds a value when warnUnmatched is to be called once the catalog is in step with the files
+	unmatched chan struct{} // holds a value if warnUnmatched must be called once the catalog has read all files
 
 	once   sync.Once
 	closed error
 }
 
-// New makes a Server of an open service, whose configuration decides of requests from then on, and prepares everything for Run. Tools are
+// New makes a Server for an open service and prepares everything for Run. From then on the server's configuration applies to requests. Tools are
 // served while their files are still being read. An address in use is an error. The caller must call Run or Close, and then close the service,
 // which takes one Server at a time.
 func New(ctx context.Context, handle *service.Service, o Options) (*Server, error) {
@@ -142,7 +142,7 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 	}
 	follow(s, first)
 	s.web = web.NewMux(web.Options{
-		Table:        s.service.Table, // its configuration says who is let in
+		Table:        s.service.Table, // the server's configuration says who is let in
 		Dependencies: s.lasting(),
 		Closed:       s.refuseDraining,
 		Logger:       s.logger,
@@ -188,7 +188,7 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 		Hidden:      !c.Console.Enabled,
 	})
 	for _, path := range slices.Sorted(maps.Keys(pages)) {
-		if o.Doors[path] == nil { // a program may have pages of its own there
+		if o.Doors[path] == nil { // an embedding program may have pages of its own there
 			s.mount(path, pages[path])
 		}
 	}
@@ -198,7 +198,7 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 	return administered{s}.open(c)
 }
 
-// observers returns what is told of requests, beside the log.
+// observers returns the observers of requests, besides the log.
 func (s *Server) observers(c *inner.Config) []web.Observer {
 	all := []web.Observer{attempts{s.service.Audit}, s.slow}
 	if core.Counts(c) {
@@ -208,7 +208,7 @@ func (s *Server) observers(c *inner.Config) []web.Observer {
 	return all
 }
 
-// recheck ends streams and sessions of those who are not let in any more, once tokens have changed.
+// recheck ends the streams and sessions of callers who are no longer let in, after tokens have changed.
 func (s *Server) recheck() {
 	s.web.Recheck()
 	for _, door := range s.doors {
@@ -226,7 +226,7 @@ func (s *Server) mount(path string, door web.Door) {
 	s.web.Mount(path, door)
 }
 
-// An mcpDoor is MCP's door with the tools that it shows.
+// An mcpDoor is the door of MCP with its set of tools.
 type mcpDoor struct {
 	*mcp.Door
 	tools *toolset.Set
@@ -235,12 +235,13 @@ type mcpDoor struct {
 // Close closes both.
 func (d mcpDoor) Close() error { return errors.Join(d.Door.Close(), d.tools.Close()) }
 
-// lasting returns what documents follow beside the configurations: the tokens of the state and the verifiers, which outlive them.
+// lasting returns what the documents follow besides configurations: the tokens of the state and the program's verifiers, which outlive a
+// configuration.
 func (s *Server) lasting() []web.Dependency {
 	return []web.Dependency{auth.Dependency(append([]auth.Verifier{s.inForce().named}, s.verifiers...)...)}
 }
 
-// newToolset returns the tools as MCP shows them. The caller closes it, before the service.
+// newToolset returns the tools as MCP shows them. The caller must close it before the service.
 func newToolset(of *core.Service) *toolset.Set {
 	c := of.InForce()
 	return toolset.New(of.Table, toolset.Options{
@@ -261,7 +262,7 @@ func servers(c *inner.Config) []string {
 
 // serveWith makes the HTTP server, with a limit on everything that a client can prolong.
 func (s *Server) serveWith(ctx context.Context, write time.Duration) {
-	// The end of Run's context begins the drain. Requests go on until cut.
+	// When Run's context ends, the drain begins. Requests may continue until s.cut is called.
 	requests, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	s.cut = cut
 	s.writeTimeout.Store(int64(write))
@@ -283,8 +284,8 @@ func (s *Server) serveWith(ctx context.Context, write time.Duration) {
 	s.http2 = newHTTP2(s.http)
 }
 
-// serve answers a request, and counts it for the drain. It sets a write time-out that Reload has changed, since the write time-out of
-// http.Server must not change while it serves.
+// serve answers a request, and counts it for the drain. It sets the write timeout if Reload has changed it, since that of http.Server must not change
+// while it serves.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if conn := connOf(r); conn != nil && conn.tls != nil {
 		r.TLS = conn.tls.now()
@@ -300,10 +301,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if d := time.Duration(s.writeTimeout.Load()); d != s.http.WriteTimeout {
-		// A connection that takes no deadline is gone; the answer's write reports it.
+		// If the deadline can't be set, the connection is gone; writing the answer will report that.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d))
 	}
-	// A request that comes during the drain is answered, too: a call by readiness, and probes as always.
+	// Requests during the drain are answered, too: calls with an error that says that the server is not ready, and probes as always.
 	if slot, counted := s.calls.add(r.URL.Path); counted {
 		defer s.calls.remove(slot)
 	}
@@ -344,7 +345,7 @@ func (s *Server) Run(ctx context.Context) error {
 		s.warnOnceSynced(telling)
 	}()
 
-	served := make(chan error, len(s.listeners)) // closed when no connection is accepted any more
+	served := make(chan error, len(s.listeners)) // closed when connections are no longer accepted
 	go func() {
 		defer close(served)
 		s.waitForTools(telling)
@@ -379,23 +380,23 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// waitFor waits until no connection is accepted any more. Closed listeners are not an error by then.
+// waitFor waits until connections are no longer accepted. Closed listeners are not an error then.
 func waitFor(served <-chan error) {
 	for range served {
 	}
 }
 
-// logCompiled logs once that all tools are compiled, some time after they are listed.
+// logCompiled logs once when all tools are compiled, some time after they are listed.
 func (s *Server) logCompiled(ctx context.Context) {
 	if s.service.Catalog.WaitCompiled(ctx) == nil {
 		s.logger.Info("all tools are compiled", "took", time.Since(s.service.Began).Round(time.Millisecond).String())
 	}
 }
 
-// logReady logs once that all tools are listed.
+// logReady logs once when all tools are listed.
 func (s *Server) logReady(ctx context.Context) {
 	if !s.service.LogReady(ctx) {
-		return // it was stopped before
+		return // the server was stopped before
 	}
 	s.reload.Lock()
 	defer s.reload.Unlock()
@@ -410,10 +411,10 @@ func (s *Server) Close() error {
 	return s.closed
 }
 
-// close closes the parts from the outside in, so that nobody calls one that is closed.
+// close closes the parts from the outside in, so that no part calls one that is closed.
 func (s *Server) close() error {
 	s.reload.Lock()
-	s.over = true // a reload would open some of them again
+	s.over = true // a reload would open some parts again
 	follow(s, nil)
 	s.reload.Unlock()
 	var errs []error
@@ -430,7 +431,7 @@ func (s *Server) close() error {
 		errs = append(errs, s.metrics.close())
 	}
 	if s.service.Tracer != nil {
-		if s.handing.Load() { // the next process begins when this one has ended
+		if s.handing.Load() { // the next process can begin once this one has released the address
 			s.service.Tracer.Hurry()
 		}
 		s.service.Tracer.Gather(nil)
@@ -458,15 +459,15 @@ func (s *Server) close() error {
 	return nil
 }
 
-// Answers asks the server for /healthz, through its first listener as a client does, and returns an error if no answer comes until ctx ends:
-// for a watchdog. A server that ends is not asked, since its time is limited otherwise.
+// Answers is for a watchdog. It requests /healthz through the server's first listener, as a client does, and returns an error if no answer comes
+// before ctx ends. A server that is stopping is not asked, since its time is limited in another way.
 func (s *Server) Answers(ctx context.Context) error {
 	err := answers(ctx, s.Addr(), s.files != nil && s.Addr().Network() == "tcp")
 	if err == nil || s.draining.Load() || s.conns.leaving.Load() {
 		return nil
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		return nil // the system forbids the process to ask, which says nothing of the server
+		return nil // the system does not allow the request, which says nothing about the server
 	}
 	return fmt.Errorf("ask %s for /healthz: %w", s.Addr(), err)
 }

@@ -21,7 +21,7 @@ type StdioOptions struct {
 	// In has the client's messages, and Out gets the server's. Nothing else is written to Out.
 	In  io.Reader
 	Out io.Writer
-	// Observers are told of each request, beside the log. The service's observers are told of calls.
+	// Observers are told of each request, in addition to the log. The service's observers are told of calls.
 	Observers []public.Observer
 }
 

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// What a client sends in part costs memory, and a client without a token can send as much of a head as one with. So large heads are
-// counted before they end, and a client that sends nothing more of a head or a body, or does not read an answer, makes room first.
+// An incomplete request costs memory, and a client without a token can send as large a head as one with a token. So large heads are counted before
+// they are complete, and the first clients to be disconnected are those that send no more of a head or a body, or don't read an answer.
 
-// A head is what has been read of a request's head. It belongs to the goroutine that reads, except held.
+// A head is what has been read of a request's head. It belongs to the goroutine that reads, except for held.
 type head struct {
-	awaited bool // it has not ended
-	read    bool // or its beginning is awaited
-	over    bool // what follows is read already, but does not belong to it
+	awaited bool // it has begun and not ended
+	read    bool // its first byte has not come yet
+	over    bool // later bytes have been read, which do not belong to it
 	bytes   int64
 	lines   int64
-	held    int64 // bytes that are counted for it; guarded by connections.mu
+	held    int64 // its counted bytes; guarded by connections.mu
 }
 
 const (
-	// headFree is how many bytes a head may take that are not counted: 4 KiB. A connection is counted with as much.
+	// headFree is how many bytes of a head are not counted: 4 KiB. They are already part of connMemory.
 	headFree = 8 << 10
-	// lineCost is what net/http makes of a line: an entry of a map, with a name and a list of values.
+	// lineCost is how many bytes net/http needs for a line: a map entry with a name and a list of values.
 	lineCost = 128
 	// maxLines is how many lines a head may have. Thousands of short ones would take milliseconds to parse.
 	maxLines = 256
-	// lastRead is how long a client may take to read the answer to a head that is refused.
+	// lastRead is how long a client may take to read the answer to a refused head.
 	lastRead = 500 * time.Millisecond
 )
 
@@ -47,11 +47,11 @@ func (h *head) cost() int64 { return 2*h.bytes + lineCost*h.lines }
 
 // A body is what has been read of a request's body. It belongs to the goroutine that reads.
 type body struct {
-	awaited bool // its connection is in the queue of bodies
-	bytes   int  // since it was put there
+	awaited bool // the connection is in the queue of bodies
+	bytes   int  // bytes since it was queued
 }
 
-// The answers to heads that are not read to the end. They have no id, since no request has been made yet.
+// The answers to heads that are not read to the end. They have no request id, since there is no request yet.
 const (
 	busyHead = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" +
 		`{"code":"overloaded","detail":"Too many large headers are being read; try again later"}`
@@ -59,7 +59,7 @@ const (
 		"431 Request Header Fields Too Large: more than 256 lines"
 )
 
-// Read reads, inspects the lines, and counts what is read of a head.
+// Read reads, inspects the lines, and counts the bytes of heads.
 func (w *watchedConn) Read(p []byte) (int, error) {
 	switch {
 	case w.isHTTP2:
@@ -92,13 +92,13 @@ func (w *watchedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refuse answers a head that is not read to its end, and returns what net/http takes for the connection's end.
+// refuse answers a head that is not read to its end, and returns an error that net/http takes for the end of the connection.
 func (w *watchedConn) refuse(answer string) error {
-	// Whether or not the answer gets there, the connection ends; but to close it before all is read may cut off the answer.
+	// The connection ends whether or not the answer arrives; but closing it before everything is read may cut off the answer.
 	return refuseOver(w.duplex, answer)
 }
 
-// refuseOver is refuse over a connection.
+// refuseOver is refuse for a given connection.
 func refuseOver(c duplex, answer string) error {
 	end := time.Now().Add(lastRead)
 	_ = c.SetDeadline(end)
@@ -108,8 +108,8 @@ func refuseOver(c duplex, answer string) error {
 	return &net.OpError{Op: "read", Net: "tcp", Err: net.ErrClosed}
 }
 
-// readBody reads what belongs to a request whose head has ended. While the request is answered, net/http reads one byte, to notice when
-// the client goes away: the server waits for nothing then.
+// readBody reads what follows a complete head. While the request is answered, net/http reads one byte to notice when the client goes away: then the
+// server does not count as waiting.
 func (w *watchedConn) readBody(p []byte) (int, error) {
 	if watching := len(p) == 1; watching == w.body.awaited {
 		w.conns.awaitBody(w, !watching)
@@ -136,7 +136,7 @@ func (w *watchedConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// write notes that something is being written, or has been.
+// write records that a write begins or has ended.
 func (c *connections) write(p *place, begins bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,7 +146,7 @@ func (c *connections) write(p *place, begins bool) {
 	}
 }
 
-// awaitBody makes the server wait for the next part of a body as of now, or wait no longer.
+// awaitBody records that from now on the server waits for the next part of a body, or that it no longer waits.
 func (c *connections) awaitBody(w *watchedConn, awaited bool) {
 	w.body = body{awaited: awaited}
 	c.mu.Lock()
@@ -157,15 +157,15 @@ func (c *connections) awaitBody(w *watchedConn, awaited bool) {
 	}
 }
 
-// hold counts what a head takes so far. If there is no room, the unfinished head that has been large for longest goes; without one, hold
-// reports false.
+// hold counts the bytes of a head so far. If there is no room, the connection whose unfinished head has been large for longest is closed; if there is
+// none, hold returns false.
 func (c *connections) hold(w *watchedConn) bool {
 	n := w.head.cost() - headFree
 	c.mu.Lock()
 	n -= w.head.held
 	if w.gone {
 		c.mu.Unlock()
-		return true // to read will fail
+		return true // reading will fail
 	}
 	c.held += n
 	w.head.held += n
@@ -197,8 +197,8 @@ func (c *connections) hold(w *watchedConn) bool {
 	return ok
 }
 
-// hurry gives up the slow body that has been arriving for longest: reading it fails with os.ErrDeadlineExceeded. It reports false where no
-// body is slow.
+// hurry gives up the slow body that the server has waited for longest: reading it fails with os.ErrDeadlineExceeded. It returns false if no body is
+// slow.
 func (c *connections) hurry() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -217,5 +217,5 @@ func (p *place) hurry() {
 	if p.stream != nil {
 		reader = p.stream.control
 	}
-	_ = reader.SetReadDeadline(time.Unix(1, 0)) // which takes no time, so it may be done under the lock
+	_ = reader.SetReadDeadline(time.Unix(1, 0)) // this takes no time, so it may be done under the lock
 }

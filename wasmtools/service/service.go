@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
-// Options say what a Service has besides its configuration. The zero value is usable.
+// Options say what a Service has in addition to its configuration. The zero value is usable.
 type Options struct {
 	// Tools are the program's own. They are served beside the files' tools, from the start.
 	Tools []*wasmtools.Tool

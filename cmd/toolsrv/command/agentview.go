@@ -16,15 +16,15 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// modelSupport is what `toolsrv check --models` says of a tool. Its members are stable.
+// modelSupport is what `toolsrv check --models` says about a tool. Its members are stable.
 type modelSupport struct {
 	Tool    string            `json:"tool"`
 	Takers  []modelapi.API    `json:"takers"`
 	Reasons []modelapi.Reason `json:"reasons"` // of the others
 }
 
-// askAgents finds out what agents see of the tools of a file: what MCP clients are not shown, and which model APIs take the rest. What is
-// refused even outside strict mode becomes a warning, unless there is one for it already.
+// askAgents finds out what agents see of the tools of a file: which tools MCP clients are not shown, and which model APIs accept the rest. If an API
+// refuses a tool even outside strict mode, that becomes a warning, unless there is one for it already.
 func (f *checkedFile) askAgents(report bool) error {
 	declared := f.module.Manifest().Tools
 	tools := f.module.Tools()
@@ -61,10 +61,10 @@ func (f *checkedFile) askAgents(report bool) error {
 	return nil
 }
 
-// A problem is why MCP clients are not shown a tool as it was written.
+// A problem says why MCP clients are not shown a tool as it was written.
 type problem struct{ path, text string }
 
-// shownByMCP returns the schemas of arguments that MCP clients are shown, by the names of their tools, and what was changed for them.
+// shownByMCP returns the schemas of arguments that MCP clients see, by the names of their tools, and what was changed for these clients.
 func shownByMCP(tools []*wasmtools.Tool) (schemas map[string]json.RawMessage, problems []problem, err error) {
 	table, err := wasmtools.NewRouteTable(tools...)
 	if err != nil {
@@ -120,7 +120,7 @@ func (l *problemLog) WithAttrs([]slog.Attr) slog.Handler { return l }
 
 func (l *problemLog) WithGroup(string) slog.Handler { return l }
 
-// refusers returns who refuses a tool, as the beginning of a sentence.
+// refusers returns which APIs refuse a tool, as the beginning of a sentence.
 func refusers(r modelapi.Reason) string {
 	if len(r.APIs) == 0 {
 		return ""
@@ -136,7 +136,7 @@ func apiNames(apis []modelapi.API) string {
 	return strings.Join(names, ", ")
 }
 
-// printModels prints what --models asks for: who takes a tool, and for each API that does not, the first reason.
+// printModels prints the output of --models: which APIs accept a tool, and for each other API the first reason.
 func printModels(w io.Writer, f *checkedFile) error {
 	for _, m := range f.Models {
 		line := fmt.Sprintf("models   %s: tool %s: ", oneLine(f.File), oneLine(m.Tool))

@@ -13,31 +13,31 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// How much of a kind is told at once. Directories may hold thousands of tools, and errors may quote thousands of lines.
+// How many tools, files and lines are printed at once. Directories may have thousands of tools, and errors may quote thousands of lines.
 const (
 	maxTold       = 10
 	maxErrorLines = 12
 	maxErrorBytes = 2000
 )
 
-// An announcer tells a person which tools are served and how to call them, and what changes of that.
+// An announcer tells a person which tools are served, how to call them, and what changes.
 type announcer struct {
 	w          io.Writer
 	style      style
-	server     string // host:port, as a program of this machine reaches it
+	server     string // the server's host:port for programs on this machine
 	needsToken bool
 	empty      string // what to do while no tool is served
-	// loading returns the files that are on their way into the table. If nil, none is ever.
+	// loading returns the files that are still being read. If nil, there never are any.
 	loading func() []string
 
-	waits   bool                       // it was told that files are read, and no tool is served yet
-	bare    bool                       // it was told that there is nothing to serve
+	waits   bool                       // it has printed that files are still being read, and no tool is served yet
+	bare    bool                       // it has printed that there is nothing to serve
 	served  map[string]*wasmtools.Tool // by path
 	lacking map[string]string
 	refused map[string]string // reasons by file
 }
 
-// follow tells what a table holds, and each change, until ctx ends.
+// follow prints the tools of a table, and each change, until ctx ends.
 func (a *announcer) follow(ctx context.Context, table *wasmtools.RouteTable) {
 	changed := make(chan struct{}, 1) // full: one more look is due anyway
 	defer table.Subscribe(func(*wasmtools.Generation) {
@@ -56,7 +56,7 @@ func (a *announcer) follow(ctx context.Context, table *wasmtools.RouteTable) {
 	}
 }
 
-// news are what a generation has that was not told.
+// news are what is new in a generation.
 type news struct {
 	added, changed []wasmtools.Route
 	gone           []string
@@ -64,7 +64,7 @@ type news struct {
 	refused        []wasmtools.Refusal
 }
 
-// look finds what is new, and takes it for told.
+// look returns what is new, and treats it as told from then on.
 func (a *announcer) look(g *wasmtools.Generation) (n news) {
 	served, without, refused := map[string]*wasmtools.Tool{}, map[string]string{}, map[string]string{}
 	for _, route := range g.Routes() {
@@ -100,7 +100,7 @@ func (a *announcer) look(g *wasmtools.Generation) (n news) {
 	return n
 }
 
-// tell tells what is new in a generation.
+// tell prints what is new in a generation.
 func (a *announcer) tell(g *wasmtools.Generation) {
 	first := len(a.served) == 0
 	n := a.look(g)
@@ -161,7 +161,7 @@ func (a *announcer) tellAdded(w io.Writer, routes []wasmtools.Route) {
 	}
 }
 
-// tellLacking writes what tools were not granted.
+// tellLacking writes which tools lack a grant.
 func (a *announcer) tellLacking(w io.Writer, routes []wasmtools.Route) {
 	for _, route := range routes[:min(len(routes), maxTold)] {
 		fmt.Fprintf(w, "\n%s is not served, because it needs %s:\n", a.style.bold(route.Path), text.Clip(oneLine(lacking.Of(route.Tool)), maxErrorBytes))
@@ -233,10 +233,10 @@ func itOrThem(n int) string {
 	return "them"
 }
 
-// A style is how words stand out, if at all.
+// A style says how words stand out, if at all.
 type style struct{ colour bool }
 
-// styleOf returns the style for what is written to w: colour is for terminals whose user has not asked for none.
+// styleOf returns the style for what is written to w: terminals get colour unless their user has switched it off.
 func styleOf(w io.Writer) style {
 	return style{isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 }

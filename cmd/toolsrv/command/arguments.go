@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/naming"
 )
 
-// fileAnd takes a file and up to most further arguments, which what describes.
+// fileAnd accepts a file and up to most more arguments; what describes these arguments.
 func fileAnd(most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -33,7 +33,7 @@ func firstExample(cmd *cobra.Command) string {
 	return firstLine(cmd.Example)
 }
 
-// toolAndBody tells a tool's name apart from its arguments. Either may be left out; body is nil then.
+// toolAndBody tells a tool's name from its arguments. Either may be left out; body is nil if the arguments are.
 func toolAndBody(args []string) (name string, body *string, err error) {
 	if len(args) > 0 && args[0] == "" {
 		return "", nil, &usageError{errors.New("TOOL is empty: name a tool, or leave it out if the file has only one")}
@@ -55,8 +55,8 @@ func isToolName(arg string) bool {
 	return arg != "-" && naming.CheckNamespace(strings.TrimPrefix(arg, "/")) == nil
 }
 
-// readArguments returns body, or standard input where body is "-". It reads one byte more than a call can have, so that the
-// same check as on a server finds what is too large.
+// readArguments returns body, or standard input where body is "-". It reads one byte more than a call can have, so that the check of a server finds
+// arguments that are too large.
 func readArguments(body string, stdin io.Reader, stderr io.Writer, limit int64) ([]byte, error) {
 	if body != "-" {
 		return []byte(body), nil
@@ -71,7 +71,7 @@ func readArguments(body string, stdin io.Reader, stderr io.Writer, limit int64) 
 	return text, nil
 }
 
-// oneFolder takes at most one argument, a folder or a script.
+// oneFolder accepts at most one argument, a folder or a script.
 func oneFolder(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return fmt.Errorf("unexpected argument %q: %s takes one folder or script", args[1], cmd.CommandPath())
@@ -82,7 +82,7 @@ func oneFolder(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// folderOf returns the folder that oneFolder has let through.
+// folderOf returns the folder among arguments that oneFolder has accepted.
 func folderOf(args []string) string {
 	if len(args) == 0 {
 		return "."
@@ -98,7 +98,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("unexpected argument %q: %s takes flags only", args[0], cmd.CommandPath())
 }
 
-// onePattern takes a pattern of tools, or none.
+// onePattern accepts a pattern of tools, or no argument.
 func onePattern(_ *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return errors.New("name one pattern, in quotes")
@@ -106,7 +106,7 @@ func onePattern(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// takes returns a check that there are as many arguments as the usage says.
+// takes returns a check that there are between least and most arguments, as the usage says.
 func takes(count int, missing string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {

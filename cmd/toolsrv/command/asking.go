@@ -21,9 +21,9 @@ import (
 // The exit codes of the commands that ask a running server, in addition to those of all commands. They are stable.
 const (
 	exitNoServer   = 20 // nobody answers
-	exitNotAllowed = 21 // the token is missing or wrong, or has not the role
-	exitNotFound   = 22 // there is no such tool, token, …
-	exitChanged    = 23 // --if-version names another version
+	exitNotAllowed = 21 // the token is missing or wrong, or lacks the role
+	exitNotFound   = 22 // there is no such tool, token or other object
+	exitChanged    = 23 // --if-match names another version
 )
 
 // asking holds the flags of the commands that ask a running server.
@@ -31,13 +31,13 @@ type asking struct {
 	config string
 	server string
 	asJSON bool
-	// expected is the version that what a command changes must have, or empty.
+	// expected is the version that the object must have before the command changes it, or empty.
 	expected string
-	// stderr is the command's, once it runs.
+	// stderr is the standard error of the command, once it runs.
 	stderr io.Writer
 }
 
-// askingHelp says how these commands find the server.
+// askingHelp is the text about how these commands find the server.
 const askingHelp = `
 The server is the one with the configuration --config, or ./toolsrv.toml. The command asks it over
 the socket admin.sock in its state directory, as the user it runs as, or as root. To ask another
@@ -76,7 +76,7 @@ func (o *asking) addExpected(cmd *cobra.Command) {
 	completeFlag(cmd, "if-match", cobra.NoFileCompletions)
 }
 
-// client returns what asks the server that the flags name.
+// client returns a client of the server that the flags name.
 func (o *asking) client() (*client.Client, error) {
 	switch {
 	case o.server != "" && o.config != "":
@@ -113,13 +113,13 @@ func (o *asking) load() (*config.Config, error) {
 	return loadConfig(name)
 }
 
-// ask asks for an operation, and prints the result as JSON or as show does.
+// ask has the server do an operation, and prints the result as JSON or with show.
 func ask[Out any](ctx context.Context, o *asking, c *client.Client, out io.Writer, name string, arguments any, show func(io.Writer, *Out) error) error {
 	answer, err := c.Do(ctx, name, arguments, o.expected)
 	return shown(o, out, answer, err, show)
 }
 
-// shown prints an answer, if there is one, as JSON or as show does.
+// shown prints an answer, if there is one, as JSON or with show.
 func shown[Out any](o *asking, out io.Writer, answer *client.Answer, err error, show func(io.Writer, *Out) error) error {
 	if err != nil {
 		return err

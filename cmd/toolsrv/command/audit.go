@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/audit"
 )
 
-// nothingAudited is what people are told of an audit without entries.
+// nothingAudited is the text about an audit without entries.
 const nothingAudited = "Nothing was changed yet.\n"
 
 // followEvery is how often `toolsrv audit --follow` asks for more.
@@ -129,14 +129,14 @@ func showAudit(out io.Writer, entries []audit.Record, first bool) error {
 	return table(out, rows)
 }
 
-// actorOf names who is behind an entry.
+// actorOf returns the name of who is behind an entry.
 func actorOf(e *audit.Entry) string {
 	switch {
 	case e.Caller != "":
 		return e.Caller
 	case e.Who == "":
 		return orDash(e.Origin)
-	case e.Origin == "", e.Origin == socket.Origin: // whose names say that they are users of the system
+	case e.Origin == "", e.Origin == socket.Origin: // names from the socket say themselves that they are users of the system
 		return e.Who
 	}
 	return e.Who + " (" + e.Origin + ")"
@@ -149,7 +149,7 @@ func orDash(s string) string {
 	return s
 }
 
-// whatOf says what an entry is about.
+// whatOf returns what an entry is about.
 func whatOf(e *audit.Entry) (what string) {
 	switch {
 	case e.Refused != "":

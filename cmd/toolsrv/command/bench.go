@@ -27,7 +27,7 @@ type bench struct {
 	concurrency int
 }
 
-// maxConcurrency bounds --concurrency: each takes a goroutine, and an instance with its memory.
+// maxConcurrency bounds --concurrency: each call takes a goroutine, and an instance with its memory.
 const maxConcurrency = 1000
 
 func newBench() *cobra.Command {
@@ -91,7 +91,7 @@ func (b *bench) run(cmd *cobra.Command, args []string) error {
 	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()
 	stderr := cmd.ErrOrStderr()
-	b.limits.Concurrency = b.concurrency // waiting for a turn is not to be measured
+	b.limits.Concurrency = b.concurrency // so that calls don't wait for a turn, which would be measured
 	file, err := b.open(ctx, args[0], stderr)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (b *bench) run(cmd *cobra.Command, args []string) error {
 	default:
 		return &usageError{fmt.Errorf("%s has no example to take arguments from: give them as JSON", tool.Path())}
 	}
-	// A call that fails is most often a mistake in the arguments, and not worth measuring.
+	// If a call fails, the arguments are probably wrong, and there is no point in measuring.
 	if _, err := file.Call(ctx, tool, &wasmtools.Call{Arguments: arguments}); err != nil {
 		err = tellFailure(stderr, err, false)
 		tellMissing(stderr, tool)
@@ -142,7 +142,7 @@ type measurement struct {
 	times  histogram
 	calls  int64
 	failed int64
-	err    error // of the first that failed
+	err    error // of the first call that failed
 	took   time.Duration
 }
 

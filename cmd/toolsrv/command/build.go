@@ -31,7 +31,7 @@ type built struct {
 	Tools    []builtTool      `json:"tools"`
 	// Warnings are the examples that fail.
 	Warnings []toolfile.Trial `json:"warnings,omitempty"`
-	untried  bool             // examples of tools that need a grant were left out
+	untried  bool             // examples of tools that need a grant were not tried
 }
 
 type builtTool struct {
@@ -71,7 +71,7 @@ A build runs the project's code, such as Cargo's build scripts. A script runs on
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := untilInterrupted(cmd.Context())
 			defer stop()
-			heap.Brief() // a sixth of the time of a script's build
+			heap.Brief() // saves a sixth of a script's build time
 			b, err := buildTool(ctx, folderOf(args), with, output, cmd.ErrOrStderr())
 			if err != nil {
 				return err
@@ -132,7 +132,7 @@ func buildTool(ctx context.Context, path string, with []string, output string, s
 	return b, nil
 }
 
-// pack embeds the manifest that a module tells into it, and tries its examples: an example that fails is a warning.
+// pack embeds the manifest that a module returns, and tries its examples: an example that fails is a warning.
 func (b *built) pack(ctx context.Context, module []byte, stderr io.Writer) ([]byte, *manifest.Manifest, error) {
 	var level slog.LevelVar // info
 	tools, err := core.OpenBare(ctx, config.Default(), runtime.GOMAXPROCS(0), newAuthorLogger(stderr, &level))
@@ -150,7 +150,7 @@ func (b *built) pack(ctx context.Context, module []byte, stderr io.Writer) ([]by
 	level.Set(logNothing)
 	tried.TryExamples(ctx, func(t toolfile.Trial) {
 		switch failed, ok := errors.AsType[*wasmtools.Error](t.Err); {
-		case ok && failed.Code == wasmtools.CodeToolNotGranted: // a build grants nothing
+		case ok && failed.Code == wasmtools.CodeToolNotGranted: // tools have no grants during a build
 			b.untried = true
 		case t.Problem != "":
 			b.Warnings = append(b.Warnings, t)

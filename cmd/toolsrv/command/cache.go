@@ -32,12 +32,11 @@ container mounts only that folder, by its subPath.`,
 	}
 }
 
-// makeCache makes a folder with its owner's rights alone, whatever the umask. The folder above must exist: one that is missing is a volume that was
-// not mounted.
+// makeCache makes a folder that only its owner can use, whatever the umask. The parent folder must exist: if it is missing, a volume was not mounted.
 func makeCache(dir string) error {
 	switch err := os.Mkdir(dir, 0o700); {
 	case err == nil:
-		return os.Chmod(dir, 0o700) // a folder with the bit setgid, as Kubernetes makes them, hands it down
+		return os.Chmod(dir, 0o700) // a new folder inherits the setgid bit from folders that Kubernetes makes
 	case !errors.Is(err, os.ErrExist):
 		return fmt.Errorf("make the folder for compiled code: %w", err)
 	}

@@ -115,7 +115,7 @@ func (c *call) run(cmd *cobra.Command, args []string) error {
 	return writeJSON(cmd.OutOrStdout(), result)
 }
 
-// tellHow says how to write the arguments that are not JSON.
+// tellHow prints how to write arguments, if they are not JSON.
 func tellHow(w io.Writer, err error, tool *wasmtools.Tool) {
 	failed, ok := errors.AsType[*wasmtools.Error](err)
 	if ok && slices.ContainsFunc(failed.Violations, func(v misfit.Violation) bool { return v.Type == "json_invalid" }) {
@@ -141,7 +141,7 @@ func printTimes(w io.Writer, file *workbench.File, t wasmtools.Times, asJSON boo
 		for _, p := range phases {
 			micros[p.name] = float64(p.took.Nanoseconds()) / 1e3
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"microseconds": micros}) // like all of standard error: an error has nowhere to go
+		_ = json.NewEncoder(w).Encode(map[string]any{"microseconds": micros}) // errors of standard error can't be reported anywhere
 		return
 	}
 	if t.Reset == 0 {

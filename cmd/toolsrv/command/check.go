@@ -113,16 +113,16 @@ type checked struct {
 	Files []*checkedFile `json:"files"`
 	// Unmatched are entries of the configuration that match no tool.
 	Unmatched []unmatched `json:"unmatched,omitempty"`
-	// Unserved are scripts in the configured directory, which a server passes over, since tools.scripts is false.
+	// Unserved are scripts in the configured directory that a server ignores, since tools.scripts is false.
 	Unserved []string `json:"unserved,omitempty"`
-	// Grants are what is wrong with the configuration's grants, or dangerous.
+	// Grants are findings about the configuration's grants that are wrong or dangerous.
 	Grants   []capability.Finding `json:"grants,omitempty"`
 	Refused  int                  `json:"refused"`
 	Warnings int                  `json:"warnings"`
 
 	config   string
 	settings *config.Config
-	granted  *broker.Grants // nil: there is no configuration
+	granted  *broker.Grants // nil if there is no configuration
 	tools    []*wasmtools.Tool
 }
 
@@ -138,7 +138,7 @@ func (c *checked) wrongGrants() (n int) {
 
 type unmatched struct {
 	Key     string `json:"key"`
-	Entry   string `json:"entry,omitempty"` // where it looks like a tool
+	Entry   string `json:"entry,omitempty"` // if it looks like a tool
 	Message string `json:"message"`
 }
 
@@ -154,17 +154,17 @@ type checkedFile struct {
 	Reason   string             `json:"reason,omitempty"`
 	Tools    []string           `json:"tools"` // paths
 	Warnings []toolfile.Finding `json:"warnings"`
-	// Ungranted are the tools that the configuration does not grant what they need.
+	// Ungranted are the tools that lack a grant in the configuration.
 	Ungranted []ungranted `json:"ungranted,omitempty"`
 	// Models has an entry for each tool, with --models.
 	Models []modelSupport `json:"models,omitempty"`
 
 	author    bool             // Reason is an error in a script, for its author
-	turn      int              // in which a catalog gives it its paths
-	listed    *catalog.File    // nil: it is of no source
+	turn      int              // the order in which a catalog gives files their paths
+	listed    *catalog.File    // nil if it belongs to no source
 	declared  []string         // paths, also of a file that is refused
 	module    *toolfile.Module // nil: refused
-	described bool             // its manifest is known by running it
+	described bool             // its manifest is known only from running it
 }
 
 func (c *check) run(cmd *cobra.Command, args []string) error {
@@ -203,7 +203,7 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// look finds out what a server would say of the files that args name, or of those of the configuration.
+// look finds out what a server would say about the files that args name, or about those of the configuration.
 func (c *check) look(ctx context.Context, stderr io.Writer, args []string) (*checked, error) {
 	settings := config.Default()
 	if c.config != "" {
@@ -234,7 +234,7 @@ func (c *check) look(ctx context.Context, stderr io.Writer, args []string) (*che
 	if c.config == "" {
 		return all, all.judge(nil, c.models)
 	}
-	// The state is not opened: a server may have it. Nothing is called, but what could be is granted.
+	// The state is not opened, since a server may be using it: an empty one in memory takes its place, and the invoker is never used.
 	if all.granted, err = broker.New(settings, broker.Options{Invoker: invoker.New(invoker.Options{})}).Make(settings, memory.New()); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.config, err)
 	}
@@ -246,7 +246,7 @@ func (c *check) look(ctx context.Context, stderr io.Writer, args []string) (*che
 	return all, nil
 }
 
-// placesOf returns the sources of tools of a configuration.
+// placesOf returns a configuration's sources of tools.
 func placesOf(c *config.Config) (all []string) {
 	for _, s := range configured.Sources(c) {
 		all = append(all, configured.Place(s))
@@ -254,7 +254,7 @@ func placesOf(c *config.Config) (all []string) {
 	return all
 }
 
-// load loads the files that args name, or the files of the configured directories, and returns the scripts that lie beside them.
+// load loads the files that args name, or the files of the configured directories, and returns the scripts beside them.
 func (c *check) load(ctx context.Context, engine *sandbox.Engine, settings *config.Config, args []string) (files []*checkedFile, unserved []string, err error) {
 	add := func(name string, load func() (*toolfile.Module, error)) *checkedFile {
 		f := &checkedFile{File: name, Tools: []string{}, Warnings: []toolfile.Finding{}}
@@ -298,7 +298,7 @@ func (c *check) load(ctx context.Context, engine *sandbox.Engine, settings *conf
 	return files, sources.Unserved(), nil
 }
 
-// refuse notes why a file would be refused. err is nil where it would not.
+// refuse records why a file would be refused. err is nil if it would not be.
 func (f *checkedFile) refuse(err error) {
 	if err == nil {
 		return
@@ -311,8 +311,7 @@ func (f *checkedFile) refuse(err error) {
 	f.author = isAuthors(err)
 }
 
-// compileAll compiles the files, and describes those without an embedded manifest. It does a few at a time: each may take much
-// memory.
+// compileAll compiles the files, and describes those without an embedded manifest. It does a few at a time, since each may take much memory.
 func compileAll(ctx context.Context, files []*checkedFile) {
 	var all sync.WaitGroup
 	turns := make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))
@@ -333,7 +332,7 @@ func compileAll(ctx context.Context, files []*checkedFile) {
 	all.Wait()
 }
 
-// judge finds out which of the files a server would take together, and lints those. grants may be nil.
+// judge finds out which of the files a server would serve together, and lints these. grants may be nil.
 func (c *checked) judge(grants toolfile.Granter, models bool) error {
 	limitsFor := func(path string) limits.Limits { return configured.Limits(c.settings, path) }
 	taken, pins := map[string]*wasmtools.Tool{}, configured.PinsOf(c.settings)
@@ -362,7 +361,7 @@ func (c *checked) judge(grants toolfile.Granter, models bool) error {
 	return nil
 }
 
-// inTurn returns the files in the order in which a catalog gives them their paths: who comes first keeps one.
+// inTurn returns the files in the order in which a catalog gives them their paths: the first of two with the same path gets it.
 func inTurn(files []*checkedFile) []*checkedFile {
 	return slices.SortedStableFunc(slices.Values(files), func(a, b *checkedFile) int {
 		switch {
@@ -377,7 +376,7 @@ func inTurn(files []*checkedFile) []*checkedFile {
 	})
 }
 
-// match finds entries of the configuration for tools that do not exist, and wrong grants. odd has the findings about its secrets.
+// match finds entries of the configuration for tools that do not exist, and wrong grants. odd has the findings about the configuration's secrets.
 func (c *checked) match(file string, odd []string) {
 	c.config = file
 	var paths, names []string
@@ -426,8 +425,8 @@ func (f *checkedFile) fit(taken map[string]*wasmtools.Tool, pins *configured.Pin
 	return nil
 }
 
-// quoted returns a script's words, no line of which can be taken for one of check's own: all are indented but those that begin with a place, for which
-// editors look there.
+// quoted returns the message of an error in a script, in which no line can be taken for one of check's own: all lines are indented, except those that
+// begin with a place in a file, which editors look for.
 func quoted(words string) string {
 	lines := strings.Split(words, "\n")
 	for i, line := range lines {
@@ -438,7 +437,7 @@ func quoted(words string) string {
 	return strings.Join(lines, "\n")
 }
 
-// atPlace is how a line begins that says where something is wrong.
+// atPlace matches the beginning of a line that names a place in a file.
 var atPlace = regexp.MustCompile(`^[^\s:]+:[0-9]+:`)
 
 func (c *checked) print(w io.Writer) error {
@@ -447,7 +446,7 @@ func (c *checked) print(w io.Writer) error {
 		switch {
 		case f.OK:
 			line = fmt.Sprintf("ok       %s: %s", oneLine(f.File), pathList(f.Tools))
-		case f.author: // in lines, the first of which has the place
+		case f.author: // the first line has the place
 			line = fmt.Sprintf("refused  %s:\n%s", oneLine(f.File), quoted(text.Escape(f.Reason)))
 		}
 		if _, err := fmt.Fprintln(w, line); err != nil {

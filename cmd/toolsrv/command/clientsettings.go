@@ -10,29 +10,29 @@ import (
 	"unicode/utf8"
 )
 
-// tokenVariable is the environment variable from which clients take the token of a server that they reach over HTTP.
+// tokenVariable is the environment variable with the token that clients send to a server over HTTP.
 const tokenVariable = "TOOLSRV_TOKEN"
 
-// An agent is a client of MCP servers, with what goes into its settings.
+// An agent is an MCP client, with the form of its settings.
 type agent struct {
 	name string
 	// title is the client's own name, and file says where its settings are.
 	title, file string
-	// table is the member, or the table, that holds a server for each name.
+	// table is the member or table of the settings that contains the servers by name.
 	table string
-	// isTOML is whether the settings are TOML; JSON otherwise.
+	// isTOML is whether the settings are TOML rather than JSON.
 	isTOML bool
 	// typed is whether an entry says how the server is reached.
 	typed bool
-	// address returns the entry of a server that is reached over HTTP. If nil, the client can't be told one in its settings.
+	// address returns the entry of a server that is reached over HTTP. If nil, the client's settings can't have such servers.
 	address func(url string) entry
-	// token says how the client comes by the token of that server.
+	// token says how the client gets the token of that server.
 	token string
-	// inputs are what the client asks its user for.
+	// inputs are the values that the client asks its user for.
 	inputs []input
 }
 
-// An entry is what a client is told of one server.
+// An entry describes one server in a client's settings.
 type entry struct {
 	Type      string            `json:"type,omitempty"`
 	Command   string            `json:"command,omitempty"`
@@ -53,7 +53,7 @@ type input struct {
 	Password    bool   `json:"password"`
 }
 
-// clients returns all that can be told, by name.
+// clients returns all known clients by name.
 func clients() []agent {
 	bearer := func(token string) map[string]string { return map[string]string{"Authorization": "Bearer " + token} }
 	fromEnvironment := "set the environment variable " + tokenVariable + " to a token of the server"
@@ -122,7 +122,7 @@ func (c *agent) command(argv []string) entry {
 	return e
 }
 
-// settings returns what goes into the client's settings for a server of this name.
+// settings returns the client's settings for a server of this name.
 func (c *agent) settings(name string, e entry) ([]byte, error) {
 	for _, s := range append([]string{name, e.Command}, e.Args...) {
 		if !utf8.ValidString(s) {
@@ -141,7 +141,7 @@ func (c *agent) settings(name string, e entry) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// toml returns the settings of a client that has them as TOML. Its strings are written as JSON writes them.
+// toml returns the settings of a client that uses TOML. Strings are written as in JSON.
 func (c *agent) toml(name string, e entry) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "[%s.%s]\n", c.table, name)
@@ -168,7 +168,7 @@ func (c *agent) toml(name string, e entry) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// unescapedJSON returns a value as JSON in one line, with < and & as they are.
+// unescapedJSON returns a value as JSON on one line, in which < and & are not escaped.
 func unescapedJSON(v any) (string, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -205,8 +205,8 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "{%s}", b.Bytes()), nil
 }
 
-// checkServerName returns why a client's settings can't give a server a name, or nil. Some clients build the names of tools
-// with it, and TOML takes it without quotes.
+// checkServerName returns why a client's settings can't give a server a name, or nil. Some clients use it in the names of tools, and in TOML it needs
+// no quotes.
 func checkServerName(name string) error {
 	const most = 32
 	if name == "" || len(name) > most || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
@@ -215,7 +215,7 @@ func checkServerName(name string) error {
 	return nil
 }
 
-// serverAddress returns the address of a server over HTTP; one without a path gets MCP's.
+// serverAddress returns the address of a server over HTTP. If it has no path, the path of MCP is added.
 func serverAddress(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

@@ -12,10 +12,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/script"
 )
 
-// collectScript is the command that a server starts to read scripts.
+// collectScript is the name of the command that a server starts to read scripts.
 const collectScript = "collect-script"
 
-// newCollectScript makes a command that nobody types.
+// newCollectScript makes that command, which is not for people.
 func newCollectScript() *cobra.Command {
 	return &cobra.Command{
 		Use:     collectScript + " BYTES",
@@ -30,7 +30,7 @@ func newCollectScript() *cobra.Command {
 	}
 }
 
-// loadConfig loads a configuration file for a command that serves, or does as a server would.
+// loadConfig loads a configuration file for a command that serves, or that does something like a server.
 func loadConfig(file string) (*config.Config, error) {
 	c, err := config.Load(file)
 	if err != nil {
@@ -40,10 +40,10 @@ func loadConfig(file string) (*config.Config, error) {
 	return c, setHelper(c)
 }
 
-// compileModule is the command that a server starts to compile modules.
+// compileModule is the name of the command that a server starts to compile modules.
 const compileModule = "compile-module"
 
-// newCompileModule makes a command that nobody types.
+// newCompileModule makes that command, which is not for people.
 func newCompileModule() *cobra.Command {
 	return &cobra.Command{
 		Use:     compileModule + " BYTES",
@@ -60,14 +60,14 @@ func newCompileModule() *cobra.Command {
 
 // setHelper makes this program read the scripts of a tools directory, and compile modules, in separate processes.
 func setHelper(c *config.Config) (err error) {
-	self := "/proc/self/exe" // another program may have taken the place of this one on disk
+	self := "/proc/self/exe" // on disk, another program may have replaced this one
 	if runtime.GOOS != "linux" {
 		if self, err = os.Executable(); err != nil {
 			return err
 		}
 	}
 	c.Tools.ScriptHelper = []string{self, collectScript}
-	if runtime.GOOS == "linux" { // elsewhere the system does not bound them
+	if runtime.GOOS == "linux" { // other systems can't limit these processes
 		c.Tools.CompileHelper = []string{self, compileModule}
 	}
 	return nil

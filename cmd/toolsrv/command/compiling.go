@@ -9,10 +9,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/core"
 )
 
-// compileTime is how long code may be compiled before a person is told why nothing answers.
+// compileTime is how long compiling may take before a message says why nothing answers.
 const compileTime = time.Second
 
-// compiles returns what reports whether a service compiles code, or loads it.
+// compiles returns a function that reports whether a service is compiling or loading code.
 func compiles(tools *core.Service) func() bool {
 	return func() bool {
 		state := tools.Engine.Compiling()
@@ -20,7 +20,7 @@ func compiles(tools *core.Service) func() bool {
 	}
 }
 
-// tellCompiling says, once each time that code is compiled for more than compileTime, why the first answer takes long, until ctx ends.
+// tellCompiling prints why the first answer takes long, once each time that compiling takes more than compileTime, until ctx ends.
 func tellCompiling(ctx context.Context, busy func() bool, w io.Writer) {
 	ticker := time.NewTicker(lookInterval)
 	defer ticker.Stop()

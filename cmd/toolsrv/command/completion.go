@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 )
 
-// completeFlag makes a shell complete the value of a flag, which must be there.
+// completeFlag makes a shell complete the value of a flag. The flag must exist.
 func completeFlag(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
 		panic(err)
@@ -34,7 +34,7 @@ func completeModules(*cobra.Command, []string, string) ([]cobra.Completion, cobr
 	return []cobra.Completion{"wasm"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// completeTool makes a shell complete to a file, and then to the names of the tools in its manifest. It runs none of it.
+// completeTool makes a shell complete to a file, and then to the names of the tools in its manifest. It does not run the file.
 func completeTool(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return completeFiles(cmd, args, typed)

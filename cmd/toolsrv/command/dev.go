@@ -41,7 +41,7 @@ func devAddress(port int) string { return net.JoinHostPort("127.0.0.1", strconv.
 // dev holds the flags of `toolsrv dev`.
 type dev struct {
 	address  string
-	anyPort  bool // nobody has asked for address
+	anyPort  bool // address is the default, not the user's choice
 	logLevel slog.Level
 	with     []string
 	grants   grantFlags
@@ -85,7 +85,7 @@ It serves without tokens, and only on this machine unless --address says otherwi
 // run serves a temporary directory, into which the builds go, until ctx ends.
 func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 	p, err := d.open(dir)
-	if err != nil { // a wrong folder should not start a server
+	if err != nil { // checked first: a wrong folder should not start a server
 		return err
 	}
 	temp, err := os.MkdirTemp("", "toolsrv-dev-")
@@ -96,7 +96,7 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 	c := config.Default()
 	c.Server.Addresses = []string{d.address}
 	c.Tools.Directory = filepath.Join(temp, "tools")
-	// Builds of a moment would push what servers of this machine need out of the common cache. Scripts have code in common.
+	// Short-lived builds would push code that servers need out of the machine's shared cache. Scripts share their code.
 	if p.Script == "" {
 		c.Tools.CacheDir = filepath.Join(temp, "cache")
 	}
@@ -111,7 +111,7 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 	}
 	logger := newAuthorLogger(cmd.ErrOrStderr(), d.logLevel)
 	b := d.newBuilder(dir, c.Tools.Directory, cmd.ErrOrStderr(), logger)
-	// Tests that wait until the server listens, or is ready, find the tool there.
+	// So tests that wait until the server listens, or is ready, find the tool.
 	if more, err := b.next(ctx); !more {
 		return err
 	}
@@ -128,7 +128,7 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 	served := make(chan error, 1)
 	var beside sync.WaitGroup
 	go func() {
-		defer cancel() // builds are of no use any more
+		defer cancel() // nobody uses builds any more
 		served <- errors.Join(s.Run(ctx), tools.Close())
 	}()
 	beside.Go(func() { d.tell(ctx, s, cmd.ErrOrStderr()) })
@@ -153,11 +153,11 @@ func (d *dev) open(path string) (*project.Project, error) {
 	return p, nil
 }
 
-// listenNear opens a server at the address of a configuration, or on one of the next ports where another program listens there and anyPort
-// says that nobody has asked for this one. The server knows its address.
+// listenNear opens a server at the address of a configuration. If another program listens there and anyPort is true, it uses one of the next ports;
+// the server knows its real address.
 func listenNear(ctx context.Context, c *config.Config, with server.Options, o core.Options, anyPort bool) (*core.Service, *server.Server, error) {
 	tools, s, err := openServer(ctx, c, with, o)
-	for _, port := range []int{devPort + 1, devPort + 2, devPort + 3, devPort + 4, 0} { // 0 is any that is free
+	for _, port := range []int{devPort + 1, devPort + 2, devPort + 3, devPort + 4, 0} { // 0 means any free port
 		if !anyPort || !errors.Is(err, syscall.EADDRINUSE) {
 			break
 		}
@@ -167,7 +167,7 @@ func listenNear(ctx context.Context, c *config.Config, with server.Options, o co
 	return tools, s, err
 }
 
-// tell prints how to call the tools, each time that this has changed, until ctx ends.
+// tell prints how to call the tools, again after each change, until ctx ends.
 func (d *dev) tell(ctx context.Context, s *server.Server, w io.Writer) {
 	changed := make(chan struct{}, 1) // full: one more look is due anyway
 	defer s.Table().Subscribe(func(*wasmtools.Generation) {
@@ -195,7 +195,7 @@ func (d *dev) tell(ctx context.Context, s *server.Server, w io.Writer) {
 				blame = text.Escape(script.Text)
 			}
 		}
-		if blame != blamed && blame != "" { // the log has it in one line
+		if blame != blamed && blame != "" { // the log has the rest in one line
 			fmt.Fprintf(w, "\n%s\n\n", blame)
 		}
 		blamed = blame
@@ -218,7 +218,7 @@ func (d *dev) tell(ctx context.Context, s *server.Server, w io.Writer) {
 	}
 }
 
-// A builder builds a project into the folder tools at every change.
+// A builder builds a project into the folder tools after every change.
 type builder struct {
 	*dev
 
@@ -226,8 +226,8 @@ type builder struct {
 	stderr     io.Writer
 	logger     *slog.Logger
 	sources    *project.Watcher
-	served     []byte // the module of the last build that went well; if nil, there was none
-	failed     bool   // the last build did
+	served     []byte // the module of the last successful build; nil if there was none
+	failed     bool   // the last build failed
 }
 
 func (d *dev) newBuilder(dir, tools string, stderr io.Writer, logger *slog.Logger) *builder {
@@ -235,9 +235,8 @@ func (d *dev) newBuilder(dir, tools string, stderr io.Writer, logger *slog.Logge
 	return &builder{dev: d, dir: dir, tools: tools, stderr: stderr, logger: logger, sources: project.Watch(dir, lookInterval), failed: true}
 }
 
-// next builds the project, at its first call, or else once a source has changed. It reports false where ctx has ended or nothing more can
-// be built. A build that makes the same module as before prints nothing: the changed file was not a source. It may be one that our output
-// goes to.
+// next builds the project: at its first call at once, and later when a source has changed. It returns false if ctx has ended or nothing more can be
+// built. A build that makes the same module as before prints nothing: the changed file was not a source, and may even be one that our output goes to.
 func (b *builder) next(ctx context.Context) (more bool, err error) {
 	switch err := b.sources.Wait(ctx); {
 	case ctx.Err() != nil:
@@ -273,7 +272,7 @@ func (b *builder) next(ctx context.Context) (more bool, err error) {
 	return true, nil
 }
 
-// errScript stands for an error that was shown already.
+// errScript stands for an error that has been shown already.
 var errScript = errors.New("the script has the error above")
 
 // compile compiles the project, and returns the files that a script depends on. The server asks the module for its manifest, so that it

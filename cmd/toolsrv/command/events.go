@@ -84,7 +84,7 @@ func eventText(e *events.Event) string {
 	}
 	var b strings.Builder
 	state := e.State
-	if strings.HasPrefix(e.Reason, strings.ReplaceAll(state, "_", " ")) { // it says the same, and more
+	if strings.HasPrefix(e.Reason, strings.ReplaceAll(state, "_", " ")) { // the reason says the same, and more
 		state = ""
 	}
 	for _, part := range append(parts, e.Tool, e.Version, state) {

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin/client"
 )
 
-// exitRefused is the exit code of `toolsrv explain` where a call would be refused. It is stable.
+// exitRefused is the exit code of `toolsrv explain` if a call would be refused. It is stable.
 const exitRefused = 3
 
 func newExplain() *cobra.Command {

@@ -61,7 +61,7 @@ func failureText(e *wasmtools.Error) string {
 	fmt.Fprintf(&b, "%s: %s\n", e.Code, text.Escape(e.Message))
 	for _, v := range e.Violations {
 		place := make([]string, 0, len(v.Loc))
-		for _, step := range v.Loc[min(1, len(v.Loc)):] { // the first says "body"
+		for _, step := range v.Loc[min(1, len(v.Loc)):] { // the first element is "body"
 			place = append(place, fmt.Sprint(step))
 		}
 		switch {
@@ -89,7 +89,7 @@ func failureText(e *wasmtools.Error) string {
 	if e.Err != nil {
 		trace = e.Err.Error()
 	}
-	if says := toolfile.Advice(e.Message + "\n" + trace); says != "" { // about what the tool printed, the log has said it
+	if says := toolfile.Advice(e.Message + "\n" + trace); says != "" { // the log has advice about what the tool printed
 		fmt.Fprintf(&b, "  what to do: %s\n", says)
 	}
 	return b.String()

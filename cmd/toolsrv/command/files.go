@@ -101,7 +101,7 @@ func oneName(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// showPlaced returns what shows what has become of a file.
+// showPlaced returns a function that prints what was done with a file.
 func showPlaced(what string) func(io.Writer, *admin.Placed) error {
 	return func(w io.Writer, p *admin.Placed) error {
 		if !p.Changed {

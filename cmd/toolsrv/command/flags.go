@@ -51,7 +51,7 @@ func (f *fileFlag) String() string { return string(*f) }
 
 func (f *fileFlag) Type() string { return "file" }
 
-// A wordFlag says whom to trust. It can't be empty for the same reason.
+// A wordFlag says whom to trust. Like a file flag, it can't be empty.
 type wordFlag string
 
 func (f *wordFlag) Set(word string) error {
@@ -80,7 +80,7 @@ func (f *levelFlag) String() string { return slog.Level(*f).String() }
 
 func (f *levelFlag) Type() string { return "level" }
 
-// addLevelFlag gives cmd the flag --log-level, which sets the lowest level of the lines that what names.
+// addLevelFlag gives cmd the flag --log-level, which sets the lowest level of log lines; what names the lines.
 func addLevelFlag(cmd *cobra.Command, level *slog.Level, what string) {
 	cmd.Flags().Var((*levelFlag)(level), "log-level", "lowest `level` "+what+": debug, info, warn or error")
 	completeFlag(cmd, "log-level", cobra.FixedCompletions([]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
@@ -89,7 +89,7 @@ func addLevelFlag(cmd *cobra.Command, level *slog.Level, what string) {
 // fileFlags are the flags of the commands that call the tools of a file.
 type fileFlags struct {
 	config   string
-	limits   limits.Limits // those above the configuration's
+	limits   limits.Limits // limits from flags, which override the configuration's
 	logLevel slog.Level
 	with     []string
 	grants   grantFlags
@@ -113,7 +113,7 @@ func (f *fileFlags) add(cmd *cobra.Command) {
 	f.grants.add(cmd)
 }
 
-// open opens a file as the flags say.
+// open opens a file with the settings of the flags.
 func (f *fileFlags) open(ctx context.Context, name string, stderr io.Writer) (*workbench.File, error) {
 	c := config.Default()
 	if f.config != "" {

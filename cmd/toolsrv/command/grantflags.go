@@ -20,7 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
-// grantFlags are the flags by which an author grants tools what they need, for the time of a command.
+// grantFlags are the flags with which an author grants tools what they need, while a command runs.
 type grantFlags struct {
 	file    string
 	http    []string
@@ -37,7 +37,7 @@ func (g *grantFlags) add(cmd *cobra.Command) {
 	completeFlag(cmd, "secret", cobra.NoFileCompletions)
 }
 
-// apply adds to a configuration what the flags grant.
+// apply adds the grants of the flags to a configuration.
 func (g *grantFlags) apply(c *config.Config) error {
 	if g.file != "" {
 		if err := c.LoadGrants(g.file, filepath.Dir(g.file)); err != nil {
@@ -66,7 +66,7 @@ func (g *grantFlags) apply(c *config.Config) error {
 				return &usageError{fmt.Errorf("--secret: %w", err)}
 			}
 			if !ok || file == "" {
-				// What stands behind the name may be the secret: it is not repeated.
+				// The text after the name may be the secret itself, so it is not repeated.
 				return &usageError{fmt.Errorf("--secret %s: other users can read the command line: write the secret into a file, and name that, as in --secret %s=@FILE", name, name)}
 			}
 			files[name] = file
@@ -90,8 +90,8 @@ func (g *grantFlags) apply(c *config.Config) error {
 // everyTool is the pattern of all tools.
 const everyTool = "**"
 
-// special returns the special addresses that a URL names outright, such as a server's on the author's own machine: somebody who writes
-// http://127.0.0.1:3000 means it. A name that turns out to have such an address needs a grant in a file.
+// special returns the special address that a URL names explicitly, such as that of a server on the author's own machine: somebody who writes
+// http://127.0.0.1:3000 means it. A name that resolves to such an address needs a grant in a file.
 func special(url string) []netip.Prefix {
 	t, err := reach.ParseTarget(url)
 	if err != nil {
@@ -107,7 +107,7 @@ func special(url string) []netip.Prefix {
 	return []netip.Prefix{netip.PrefixFrom(a, a.BitLen())}
 }
 
-// tellMissing prints how an author grants what tools lack, a line for each flag.
+// tellMissing prints how an author can grant what tools lack, one line for each flag.
 func tellMissing(w io.Writer, tools ...*wasmtools.Tool) {
 	told := map[string]bool{}
 	for _, tool := range tools {

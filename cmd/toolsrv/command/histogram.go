@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// A histogram counts times in buckets as wide as 1/64 of what they hold, so that it takes the same memory however many there
-// are. The shortest and the longest time are exact. The zero histogram is empty.
+// A histogram counts times in buckets whose width is 1/64 of their times, so that its memory does not grow with the number of times. The shortest and
+// the longest time are exact. The zero histogram is empty.
 type histogram struct {
 	counts   [(64 - steps) << steps]int64
 	total    int64
 	min, max time.Duration
 }
 
-// steps is the number of bits of a time that tell buckets of one magnitude apart.
+// steps is how many bits of a time distinguish the buckets of one power of two.
 const steps = 6
 
 func (h *histogram) add(d time.Duration) {
@@ -26,7 +26,7 @@ func (h *histogram) add(d time.Duration) {
 	h.counts[bucket(d)]++
 }
 
-// bucket returns the bucket of a time: as many as there are nanoseconds below 128, 64 for each doubling from there.
+// bucket returns the bucket of a time. There is a bucket for each nanosecond below 128, and from there 64 for each doubling.
 func bucket(d time.Duration) int {
 	n := uint64(d)
 	shift := max(bits.Len64(n)-steps-1, 0)
@@ -47,7 +47,7 @@ func (h *histogram) merge(other *histogram) {
 	}
 }
 
-// quantile returns the time that this part of all times does not exceed, as the upper end of its bucket.
+// quantile returns the time that this fraction of all times does not exceed, as the upper end of its bucket.
 func (h *histogram) quantile(part float64) time.Duration {
 	rank := int64(part * float64(h.total))
 	seen := int64(0)

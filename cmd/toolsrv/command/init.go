@@ -49,7 +49,7 @@ toolsrv.toml is set up already.`,
 	return cmd
 }
 
-// sayInit prints what was made of a folder, what was kept, and what to type next.
+// sayInit prints what was made in a folder, what was kept, and what to type next.
 func sayInit(w io.Writer, dir string, f *project.Folder, s project.Scaffold) error {
 	var b strings.Builder
 	names := make([]string, len(f.Made))

@@ -98,7 +98,7 @@ server accepts the file.`,
 	return cmd
 }
 
-// inspectArtifact pulls a module, and returns what is attested of it.
+// inspectArtifact pulls a module, and returns it with its attestations.
 func inspectArtifact(ctx context.Context, typed string, f *registryFlags, s *signerFlags, stderr io.Writer) ([]byte, *attested, error) {
 	ref, err := artifactArgument(typed)
 	if err != nil {
@@ -110,7 +110,7 @@ func inspectArtifact(ctx context.Context, typed string, f *registryFlags, s *sig
 			return nil, nil, err
 		}
 	}
-	registry, err := f.open(ref.Host) // what is not signed is inspected, too
+	registry, err := f.open(ref.Host) // unsigned modules are inspected, too
 	if err != nil {
 		return nil, nil, err
 	}
@@ -136,7 +136,7 @@ func inspectArtifact(ctx context.Context, typed string, f *registryFlags, s *sig
 	return module.Bytes(), about, nil
 }
 
-// describeInto runs a module to learn its manifest, where none is embedded.
+// describeInto runs a module to get its manifest, if none is embedded.
 func describeInto(ctx context.Context, r *toolfile.Report, content []byte, file string, stderr io.Writer) error {
 	if r.Manifest != nil || r.ManifestError != "" {
 		return nil
@@ -160,7 +160,7 @@ func describeInto(ctx context.Context, r *toolfile.Report, content []byte, file 
 	return nil
 }
 
-// printReport prints a report for people, and what is attested of the artifact where the file is one.
+// printReport prints a report for people, with the attestations if the file is an artifact.
 func printReport(w io.Writer, file string, r *toolfile.Report, about *attested) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(cells ...string) {
@@ -293,7 +293,7 @@ func printGrants(w io.Writer, m *manifest.Manifest) error {
 	return err
 }
 
-// annotationsText returns what annotations say, or "" where they say nothing.
+// annotationsText describes annotations, or returns "" if they say nothing.
 func annotationsText(a wasmtools.Annotations) string {
 	var said []string
 	for _, hint := range []struct {

@@ -21,7 +21,7 @@ func printJSON(w io.Writer, v any) error {
 	return err
 }
 
-// writeJSON writes JSON that may hold foreign text. On a terminal, which would obey some of it, that is escaped.
+// writeJSON writes JSON that may contain foreign text. For a terminal, hidden characters are escaped.
 func writeJSON(w io.Writer, b []byte) error {
 	if isTerminal(w) {
 		b = escapeJSON(b)
@@ -30,7 +30,7 @@ func writeJSON(w io.Writer, b []byte) error {
 	return err
 }
 
-// escapeJSON escapes what would not be seen. The JSON means the same: \r can only be between its values, where a space will do.
+// escapeJSON escapes hidden characters. The JSON keeps its meaning: a \r can only be between values, and becomes a space.
 func escapeJSON(b []byte) []byte {
 	return text.EscapeBytes(bytes.ReplaceAll(b, []byte("\r"), []byte(" ")))
 }

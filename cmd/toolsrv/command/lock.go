@@ -29,7 +29,7 @@ func (l *locking) add(cmd *cobra.Command) {
 	completeFlag(cmd, "config", cobra.FixedCompletions([]cobra.Completion{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
 }
 
-// moving returns the sources of the configuration that can be locked, with the path of the lock. Each may be locked already.
+// moving returns the sources of the configuration that can be locked, whether or not they already are, and the path of the lock.
 func (l *locking) moving() (sources []config.Source, path string, err error) {
 	file := l.config
 	if file == "" {
@@ -50,8 +50,8 @@ func (l *locking) moving() (sources []config.Source, path string, err error) {
 	return sources, lockfile.Path(file), nil
 }
 
-// each asks for the digest of each source of the configuration that can be locked; a source without one is left out. It returns the lock that
-// these make, with its path.
+// each calls digest for each source of the configuration that can be locked, and leaves out sources without a digest. It returns the resulting lock
+// and its path.
 func (l *locking) each(cmd *cobra.Command, digestOf func(ctx context.Context, s config.Source) (string, error)) (lock lockfile.Lock, path string, err error) {
 	sources, path, err := l.moving()
 	if err != nil {
@@ -80,10 +80,10 @@ func (l *locking) write(cmd *cobra.Command, path string, lock lockfile.Lock) err
 	return nil
 }
 
-// askLimit is how long the registries of a source may take, so that a mirror which takes a share of it leaves time for the others.
+// askLimit is how long all registries of a source may take. A mirror gets a share of it, so that there is time for the others.
 const askLimit = 15 * time.Minute
 
-// openSource opens the registry of a source with its mirrors, which ask for the signatures that the source needs. The caller closes them.
+// openSource opens the registry of a source with its mirrors, which verify the signatures that the source requires. The caller closes them.
 func openSource(s config.Source) (*oci.Peers, error) {
 	o, err := core.RegistryOptions(s)
 	if err != nil {
@@ -92,7 +92,8 @@ func openSource(s config.Source) (*oci.Peers, error) {
 	return oci.OpenPeers(o.Repository, o.Mirrors, o.Registry, 0)
 }
 
-// askEach has ask ask for an artifact by its digest: the mirrors, and then the origin. told is told of mirrors that were passed over; an error says so itself.
+// askEach calls ask for an artifact with a digest: first with each mirror, and then with the origin. told is called with the mirrors that failed,
+// unless askEach fails, since the error names them.
 func askEach(ctx context.Context, told io.Writer, p *oci.Peers, digest string, ask func(ctx context.Context, registry *oci.Registry, ref oci.Reference) error) error {
 	var passed strings.Builder
 	failed := func(mirror oci.Reference, err error) {
@@ -107,7 +108,8 @@ func askEach(ctx context.Context, told io.Writer, p *oci.Peers, digest string, a
 	return err
 }
 
-// findNow returns what a source's tag or range is now, once its signature was verified: what is locked is served without one.
+// findNow returns the present artifact of a source's tag or range, after verifying its signature: locked artifacts are served without verifying it
+// again.
 func findNow(ctx context.Context, told io.Writer, s config.Source) (digest, tag string, err error) {
 	p, err := openSource(s)
 	if err != nil {
@@ -167,5 +169,5 @@ follows its tag.`,
 	return cmd
 }
 
-// errNotLocked means that there is nothing to update.
+// errNotLocked means that nothing is locked, so nothing can be updated.
 var errNotLocked = errors.New("nothing is locked yet: run toolsrv lock")

@@ -14,15 +14,15 @@ func newLogger(w io.Writer, level slog.Leveler) *slog.Logger {
 	return slog.New(encoder(w, level)(escaped{w}))
 }
 
-// newAuthorLogger is newLogger with advice: if a guest prints an error with a known remedy, the logger adds it in a line of its own.
+// newAuthorLogger is newLogger with advice: if a guest prints an error with a known remedy, the logger adds a line with the remedy.
 func newAuthorLogger(w io.Writer, level slog.Leveler) *slog.Logger {
 	return slog.New(advisor{newLogger(w, level).Handler()})
 }
 
-// An advisor is a handler that follows lines with advice about them.
+// An advisor is a handler that adds advice after lines with a known remedy.
 type advisor struct{ slog.Handler }
 
-// Enabled reports true for what guests print, at any level that is shown, because the advice is a warning.
+// Enabled also returns true for the level of guests' output if only warnings are shown, because the advice is a warning.
 func (a advisor) Enabled(ctx context.Context, level slog.Level) bool {
 	return a.Handler.Enabled(ctx, level) || level >= slog.LevelInfo && a.Handler.Enabled(ctx, slog.LevelWarn)
 }
@@ -46,7 +46,7 @@ func (a advisor) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (a advisor) WithGroup(name string) slog.Handler { return advisor{a.Handler.WithGroup(name)} }
 
-// encoder returns what makes the handler of a log that goes to w: text lines for a terminal, JSON lines for all else.
+// encoder returns a function that makes the handler of a log written to w: text lines for a terminal, and JSON lines otherwise.
 func encoder(w io.Writer, level slog.Leveler) func(io.Writer) slog.Handler {
 	options := &slog.HandlerOptions{Level: level}
 	person := isTerminal(w)
@@ -58,7 +58,7 @@ func encoder(w io.Writer, level slog.Leveler) func(io.Writer) slog.Handler {
 	}
 }
 
-// escaped writes log lines, escaping the foreign text in them.
+// escaped writes log lines and escapes the foreign text in them.
 type escaped struct{ io.Writer }
 
 func (e escaped) Write(line []byte) (int, error) {

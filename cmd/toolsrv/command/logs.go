@@ -64,14 +64,14 @@ func checkLast(n int) error {
 }
 
 const (
-	// waitForMore is how many seconds a server waits for something new before it answers that there is nothing.
+	// waitForMore is how many seconds the server waits for something new before it answers that there is nothing.
 	waitForMore = 10
-	// askAgain is when a server that was there is asked again.
+	// askAgain is how long to wait before asking a server again that has stopped answering.
 	askAgain = time.Second
 )
 
-// followed shows one answer after another until ctx ends. Once there was one, a server that doesn't answer may be restarting, and is asked again.
-// That it has no place is said once.
+// followed shows one answer after another until ctx ends. After the first answer, a server that doesn't answer may be restarting, and is asked again.
+// If the server has no room for another follower, that is printed once.
 func followed[Out any](ctx context.Context, o *asking, c *client.Client, operation string, arguments func() any, show func(*Out) error) error {
 	for answered, said := false, false; ; {
 		answer, err := c.Do(ctx, operation, arguments(), "")
@@ -103,7 +103,7 @@ func followed[Out any](ctx context.Context, o *asking, c *client.Client, operati
 	}
 }
 
-// mayPass reports whether an error may be over in a moment: no server answers, or it takes no requests just now.
+// mayPass reports whether an error may be temporary: no server answers, or it accepts no requests at the moment.
 func mayPass(err error) bool {
 	failed, ok := errors.AsType[*wasmtools.Error](err)
 	return !ok || failed.Code == wasmtools.CodeNotReady || failed.Code == wasmtools.CodeOverloaded

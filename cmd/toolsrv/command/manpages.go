@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newManPages makes a command for those who make packages.
+// newManPages makes a command for people who make packages.
 func newManPages() *cobra.Command {
 	return &cobra.Command{
 		Use:    "manpages DIR",
@@ -73,7 +73,7 @@ func manPage(cmd *cobra.Command, of build) string {
 	section("NAME")
 	fmt.Fprintf(&b, "%s \\- %s\n", roff(pageName(cmd)), roff(strings.TrimSuffix(cmd.Short, ".")))
 	section("SYNOPSIS")
-	cmd.InitDefaultHelpFlag() // cobra adds it to commands that run only
+	cmd.InitDefaultHelpFlag() // cobra only adds it to commands that do something
 	use := cmd.UseLine()
 	if cmd.HasAvailableSubCommands() {
 		use = cmd.CommandPath() + " COMMAND"
@@ -89,7 +89,7 @@ func manPage(cmd *cobra.Command, of build) string {
 	}
 	for i, paragraph := range strings.Split(strings.TrimSpace(long), "\n\n") {
 		switch {
-		case strings.Contains("\n"+paragraph, "\n ") || strings.Contains("\n"+paragraph, "\n\t"): // a table, or commands
+		case strings.Contains("\n"+paragraph, "\n ") || strings.Contains("\n"+paragraph, "\n\t"): // the paragraph is a table or commands
 			b.WriteString(".PP\n")
 			asIs(paragraph)
 		case i > 0:
@@ -122,7 +122,7 @@ func manPage(cmd *cobra.Command, of build) string {
 	return b.String()
 }
 
-// roff returns text as it is written in a man page: without characters that mean something else there.
+// roff returns text with the characters escaped that have a meaning in man pages.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	lines := strings.Split(text, "\n")

@@ -25,7 +25,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
-// startTime is after what time the start is over: the tools are listed, and a warm cache has their code.
+// startTime is how long the start may take: by then the tools are listed, and their code was read from a warm cache.
 const startTime = 5 * time.Second
 
 // mcp holds the flags of `toolsrv mcp`.
@@ -35,7 +35,7 @@ type mcp struct {
 	logLevel slog.Level
 	grants   grantFlags
 
-	client string // whose settings are printed
+	client string // the client whose settings are printed
 	name   string
 	url    string
 }
@@ -106,7 +106,8 @@ func (m *mcp) run(cmd *cobra.Command, args []string) error {
 func (m *mcp) serve(cmd *cobra.Command, args []string) error {
 	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()
-	// A client that reads no log any more must not end its server. A write to standard output then fails, and that ends it.
+	// A client that no longer reads the log must not end its server by that. If the client is gone, a write to standard output fails, and that ends
+	// the server.
 	signal.Ignore(syscall.SIGPIPE)
 	defer signal.Reset(syscall.SIGPIPE)
 	stderr := cmd.ErrOrStderr()
@@ -121,10 +122,10 @@ func (m *mcp) serve(cmd *cobra.Command, args []string) error {
 		fmt.Fprintln(stderr, "This command speaks MCP with the program that starts it, on standard input and output. "+
 			"--print-config prints what goes into the settings of one. Press Ctrl-D to end.")
 	}
-	go heap.Release(ctx, startTime) // it ends with the command
+	go heap.Release(ctx, startTime) // it ends when the command does
 	tools, err := core.Open(ctx, c, core.Options{Files: files, Logger: logger})
 	if ctx.Err() != nil && err != nil {
-		return nil // stopped before it had begun
+		return nil // it was stopped before it had begun
 	}
 	if err != nil {
 		return err
@@ -132,7 +133,7 @@ func (m *mcp) serve(cmd *cobra.Command, args []string) error {
 	return errors.Join(server.ServeStdio(ctx, (*service.Service)(tools.Handle()), server.StdioOptions{In: cmd.InOrStdin(), Out: cmd.OutOrStdout()}), tools.Close())
 }
 
-// load returns the configuration, and the files that are served instead of its directory.
+// load returns the configuration, and the files to serve instead of its directory.
 func (m *mcp) load(cmd *cobra.Command, args []string) (c *config.Config, files []string, err error) {
 	if m.config == "" && len(args) == 0 {
 		if _, err := os.Stat(defaultConfig); err == nil {
@@ -185,7 +186,7 @@ func (m *mcp) load(cmd *cobra.Command, args []string) (c *config.Config, files [
 	return c, nil, nil
 }
 
-// printSettings prints what goes into the settings of a client.
+// printSettings prints the settings for a client.
 func (m *mcp) printSettings(cmd *cobra.Command, args []string) error {
 	all := clients()
 	i := slices.IndexFunc(all, func(c agent) bool { return c.name == m.client })
@@ -236,9 +237,9 @@ func (m *mcp) printSettings(cmd *cobra.Command, args []string) error {
 	return writeJSON(cmd.OutOrStdout(), settings)
 }
 
-// argv returns the command that serves the same, started in any folder.
+// argv returns a command that serves the same, whatever folder it is started in.
 func (m *mcp) argv(cmd *cobra.Command, args []string) ([]string, error) {
-	c, files, err := m.load(cmd, args) // a client shows little of what goes wrong when it starts a server
+	c, files, err := m.load(cmd, args) // checked now, since a client shows little of what goes wrong when it starts a server
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +253,7 @@ func (m *mcp) argv(cmd *cobra.Command, args []string) ([]string, error) {
 	case m.config != "":
 		argv, paths = append(argv, "--config"), []string{m.config}
 	case files == nil:
-		paths = []string{c.Tools.Directory} // there is no configuration, and so no other
+		paths = []string{c.Tools.Directory} // without a configuration, the default is the only one
 	}
 	if len(files) == 0 {
 		if err := core.CheckSources(c); err != nil {
@@ -280,7 +281,7 @@ func (m *mcp) argv(cmd *cobra.Command, args []string) ([]string, error) {
 	return argv, nil
 }
 
-// executable returns the path of this program: that in PATH, which an update keeps, if it leads to this one.
+// executable returns the path of this program. If the entry in PATH leads to this program, that is the result, since an update keeps it.
 func executable() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

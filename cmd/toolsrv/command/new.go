@@ -45,14 +45,14 @@ folder's name; "." is the current folder. --namespace sets the namespace either 
 				return &usageError{errors.New("--lang is missing: choose go, tinygo, rust, python, javascript or typescript")}
 			}
 			dir := filepath.Clean(args[0])
-			if base := filepath.Base(dir); base == "." || base == ".." { // a folder already has the name
+			if base := filepath.Base(dir); base == "." || base == ".." { // use the name of the existing folder
 				var err error
 				if dir, err = filepath.Abs(dir); err != nil {
 					return err
 				}
 			}
 			s.Name, s.Language = filepath.Base(dir), project.Language(language)
-			folders := "" // of the name, where they are the namespace
+			folders := "" // the parts of the name before the last, if they are the namespace
 			if !cmd.Flags().Changed("namespace") {
 				folders = namespaceOf(args[0])
 				s.Namespace = folders
@@ -83,8 +83,7 @@ folder's name; "." is the current folder. --namespace sets the namespace either 
 	return cmd
 }
 
-// namespaceOf returns the namespace in a tool's name, such as "invoice" in "invoice/total". A name that can only be a path of
-// the file system has none.
+// namespaceOf returns the namespace in a tool's name, such as "invoice" in "invoice/total". A name that can only be a file system path has none.
 func namespaceOf(name string) string {
 	if !filepath.IsLocal(name) || strings.HasPrefix(name, ".") {
 		return ""
@@ -95,7 +94,7 @@ func namespaceOf(name string) string {
 	return ""
 }
 
-// ownName returns how this program is called from any folder.
+// ownName returns a name with which this program can be started from any folder.
 func ownName() string {
 	const name = "toolsrv"
 	if _, err := exec.LookPath(name); err == nil {

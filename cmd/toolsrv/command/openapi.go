@@ -38,7 +38,7 @@ type openAPI struct {
 	tokens     []string
 	tokensFile string
 	logLevel   slog.Level
-	program    string // where a restart finds it
+	program    string // the path of the program for a restart
 	supervisor *supervisor.Supervisor
 	activated  bool // the supervisor has opened the listeners
 }
@@ -47,7 +47,7 @@ func newOpenAPI() *cobra.Command {
 	var o openAPI
 	cmd := &cobra.Command{
 		Use:     "openapi",
-		Aliases: []string{"serve"}, // as other servers call it
+		Aliases: []string{"serve"}, // the name of this command in other programs
 		Short:   "Serve the tools of a directory as a REST API with an OpenAPI document",
 		Long: `Serve the tools of a directory as a REST API: POST /{namespace}/{tool} calls one,
 GET /tools lists them, GET /openapi.json describes them.
@@ -88,7 +88,7 @@ and the server goes on as it was.`,
 }
 
 func (o *openAPI) run(cmd *cobra.Command, _ []string) error {
-	// From the first moment, so that a signal that comes while the server starts is not lost.
+	// Signals are caught from the first moment, so that none is lost while the server starts.
 	stop := make(chan os.Signal, 2)
 	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(stop)
@@ -105,7 +105,7 @@ func (o *openAPI) run(cmd *cobra.Command, _ []string) error {
 	}
 	stderr := cmd.ErrOrStderr()
 	log, handler := journal.New(stderr, encoder(stderr, o.logLevel))
-	defer log.Close() // after a panic, too, and where a second signal leaves the server running
+	defer log.Close() // also after a panic, and if a second signal leaves the server running
 	logger := slog.New(handler)
 	var err error
 	if o.supervisor, err = supervisor.Find(logger); err != nil {
@@ -115,7 +115,7 @@ func (o *openAPI) run(cmd *cobra.Command, _ []string) error {
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	done := make(chan error, 1)
-	var next *successor // valid when done is told
+	var next *successor // valid after done is closed
 	go func() {
 		defer log.Flush()
 		var err error
@@ -128,7 +128,7 @@ func (o *openAPI) run(cmd *cobra.Command, _ []string) error {
 			return err
 		}
 		defer next.close()
-		if len(stop) > 0 { // it should stop, not go on
+		if len(stop) > 0 { // the process should stop, not be replaced
 			return nil
 		}
 		log.Close()
@@ -150,11 +150,10 @@ func (o *openAPI) run(cmd *cobra.Command, _ []string) error {
 	}
 }
 
-// stopTime is how long a stop may take: until the last calls are cut off, and everything is closed.
+// stopTime is how long a stop may take until the last calls are cut off and everything is closed.
 const stopTime = 45 * time.Second
 
-// signalEcho is how long after a signal another one is taken for the same: timeout(1) and others send theirs to a process, and then to its
-// group.
+// signalEcho is how long after a signal a second one counts as the same: timeout(1) and others send a signal to a process, and then to its group.
 const signalEcho = 500 * time.Millisecond
 
 // check refuses flags that were given without a value: an unset variable in a script must not switch auth off.
@@ -172,20 +171,20 @@ func (o *openAPI) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// serve runs the server until ctx ends, and reloads its configuration when hangup says so. If restart says so, it ends by starting the next
+// serve runs the server until ctx ends. It reloads the configuration at each value of hangup. At a value of restart, it ends by starting the next
 // program.
 func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restart <-chan os.Signal) (*successor, error) {
 	listeners, addresses, err := inherited()
 	if err != nil {
 		return nil, err
 	}
-	before := len(listeners) > 0 // another process has served them
+	before := len(listeners) > 0 // clients may be waiting: another process has served them
 	if !before {
 		listeners = o.supervisor.Listeners
 	}
 	o.activated = len(listeners) > 0 && len(addresses) == 0
 	if o.config == "" {
-		// Decided once: if the file vanishes later, a reload fails rather than returning to the defaults.
+		// This is decided only once: if the file vanishes later, a reload fails rather than going back to the defaults.
 		if _, err := os.Stat(defaultConfig); err == nil {
 			o.config = defaultConfig
 		} else if !errors.Is(err, fs.ErrNotExist) {
@@ -228,7 +227,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 	ended, signals := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(signals)
-		for { // during the drain, too: a client whose token is taken away then must not go on
+		for { // also during the drain: a client whose token is revoked then must be refused
 			select {
 			case <-hangup:
 				if err := o.supervisor.Reload(func() error { return o.reload(s) }); err != nil {
@@ -255,7 +254,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWatching()
 	var told sync.WaitGroup
-	told.Go(func() { o.supervisor.Watch(watching, s.Answers) }) // during the drain, too
+	told.Go(func() { o.supervisor.Watch(watching, s.Answers) }) // also during the drain
 	told.Go(func() {
 		if tools.Catalog.Wait(running) == nil {
 			o.supervisor.Ready()
@@ -271,15 +270,15 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 		next.close()
 		next = nil
 	}
-	if next != nil && err != nil { // such as state that was given up, which a restart should mend
+	if next != nil && err != nil { // such as a state that was given up, which a restart should mend
 		logger.Error("the server did not shut down cleanly, and is restarted anyway", "error", err)
 		err = nil
 	}
 	return next, err
 }
 
-// openServer opens the service of a configuration, and a server of it, which has these listeners. Where there are none, it first listens at the
-// configured addresses, which fails most cheaply.
+// openServer opens the service of a configuration, and a server with these listeners. If there are none, it first listens at the configured
+// addresses, since that is the cheapest step that can fail.
 func openServer(ctx context.Context, c *config.Config, with server.Options, o core.Options) (*core.Service, *server.Server, error) {
 	if len(with.Listeners) == 0 {
 		var err error
@@ -313,17 +312,17 @@ func (o *openAPI) loadPublic() (*public.Config, error) {
 	return (*public.Config)(c), err
 }
 
-// loadTime is how long a configuration may take to be read while a server runs.
+// loadTime is how long reading a configuration may take while a server runs.
 const loadTime = 10 * time.Second
 
-// loadSoon is load, but does not wait for ever: for the other end of a pipe, or for a file server that is away.
+// loadSoon is load with a time limit: it does not wait forever for the other end of a pipe, or for a file server that is away.
 func (o *openAPI) loadSoon() (*config.Config, error) {
 	type loaded struct {
 		c   *config.Config
 		err error
 	}
 	done := make(chan loaded, 1)
-	go func() { // which is left behind where it hangs
+	go func() { // this goroutine is left behind if it hangs
 		c, err := o.load()
 		done <- loaded{c, err}
 	}()
@@ -335,7 +334,7 @@ func (o *openAPI) loadSoon() (*config.Config, error) {
 	}
 }
 
-// load reads the configuration and puts the flags over it.
+// load reads the configuration, and overrides it with the flags.
 func (o *openAPI) load() (*config.Config, error) {
 	c := config.Default()
 	if o.config != "" {
@@ -344,7 +343,7 @@ func (o *openAPI) load() (*config.Config, error) {
 			return nil, err
 		}
 	}
-	implyState(c, ".") // where there is no file
+	implyState(c, ".") // if there is no file
 	if o.address != "" {
 		c.Server.Addresses = []string{o.address}
 	}

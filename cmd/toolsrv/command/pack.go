@@ -62,7 +62,7 @@ func (p *pack) run(cmd *cobra.Command, args []string) error {
 		return &usageError{errors.New("-o - would write a binary to the terminal: redirect standard output, or name a file")}
 	}
 	if p.output != "" && output != "-" {
-		if err := wholefile.Check(output); err != nil { // before anything is run
+		if err := wholefile.Check(output); err != nil { // checked before anything runs
 			return fmt.Errorf("write the module: %w", err)
 		}
 	}
@@ -91,7 +91,7 @@ func (p *pack) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// readManifest returns the manifest of --manifest, or nil. It reads more than a manifest may have, for the check to find.
+// readManifest returns the manifest of --manifest, or nil. It reads more than the largest manifest, so that the check finds one that is too large.
 func (p *pack) readManifest(stdin io.Reader) ([]byte, error) {
 	if p.manifest == "" {
 		return nil, nil
@@ -105,7 +105,7 @@ func (p *pack) readManifest(stdin io.Reader) ([]byte, error) {
 		defer file.Close()
 		from = file
 	}
-	text, err := io.ReadAll(io.LimitReader(from, manifest.Max+4)) // 3 for a byte order mark
+	text, err := io.ReadAll(io.LimitReader(from, manifest.Max+4)) // 3 bytes for a byte order mark
 	if err != nil {
 		return nil, fmt.Errorf("read the manifest: %w", err)
 	}
@@ -115,7 +115,7 @@ func (p *pack) readManifest(stdin io.Reader) ([]byte, error) {
 	return text, nil
 }
 
-// packModule embeds a manifest, or the one that the module returns. If the module panics instead, its log lines say why.
+// packModule embeds a manifest, or the one that the module returns. If the module panics, its log lines say why.
 func packModule(ctx context.Context, content, manifest []byte, file string, stderr io.Writer) ([]byte, *manifest.Manifest, error) {
 	tools, err := core.OpenBare(ctx, config.Default(), runtime.GOMAXPROCS(0), newLogger(stderr, slog.LevelInfo))
 	if err != nil {
@@ -139,7 +139,7 @@ func toolPaths(m *manifest.Manifest) (paths []string) {
 	return paths
 }
 
-// pathList says how many tools there are, and names the first ones.
+// pathList returns a text with the number of tools and the first paths.
 func pathList(paths []string) string {
 	const most = 10
 	text := fmt.Sprintf("%d tools: ", len(paths))

@@ -12,19 +12,19 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// toolsFolder is the folder of the tools in one that `toolsrv init` has set up.
+// toolsFolder is the folder for tools in a folder that `toolsrv init` has set up.
 const toolsFolder = "tools"
 
-// A place is what `toolsrv up` serves: the tools that a configuration names, those of a folder, or single files.
+// A place is what `toolsrv up` serves: the tools of a configuration, of a folder, or of single files.
 type place struct {
-	dir    string // the folder that was named, or "" for files
+	dir    string // the given folder, or "" for files
 	config string // the configuration in it, or ""
 	folder string // the folder of the tools, if there is no configuration
 	files  []string
 }
 
-// findPlace returns what the arguments of `toolsrv up` mean. A folder with a toolsrv.toml is served as that says, and any other with its
-// folder tools, if it has one, as other commands serve it. Nothing is opened but folders, so that nothing is waited for.
+// findPlace returns what the arguments of `toolsrv up` mean. A folder with a toolsrv.toml is served as that file says. Of any other folder, its
+// folder tools is served if there is one, as by other commands. Only folders are opened, so that nothing can block.
 func findPlace(args []string) (place, error) {
 	if len(args) == 0 {
 		args = []string{"."}
@@ -81,16 +81,16 @@ func findFolder(dir string) (place, error) {
 	return p, nil
 }
 
-// isToolFile reports whether a file is, by its name, one that holds tools.
+// isToolFile reports whether a file, by its name, contains tools.
 func isToolFile(name string) bool {
 	return filepath.Ext(name) == ".wasm" || script.LanguageOf(name) != ""
 }
 
-// maxEntries is how many entries of a folder are looked at, to find out what to tell of it.
+// maxEntries is how many entries of a folder are looked at to describe it.
 const maxEntries = 1000
 
-// toolFiles returns the names of the files in a folder that may hold tools, sorted, and how many other entries it has. Of a folder that
-// can't be read it returns none.
+// toolFiles returns the sorted names of the files in a folder that may contain tools, and how many other entries it has. It returns none if the
+// folder can't be read.
 func toolFiles(dir string) (tools []string, others int) {
 	opened, err := os.Open(dir)
 	if err != nil {
@@ -112,7 +112,7 @@ func toolFiles(dir string) (tools []string, others int) {
 	return tools, others
 }
 
-// few names some of a list, and counts the rest.
+// few returns a text that names the first elements of a list, and counts the rest.
 func few(names []string) string {
 	switch len(names) {
 	case 0:

@@ -14,16 +14,15 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A progressLine shows what a call reports of its progress: on a terminal as one line that changes, elsewhere as a line each. It
-// is the listener of the call.
+// A progressLine shows the progress reports of a call: on a terminal as one changing line, elsewhere one line each. It is the listener of the call.
 type progressLine struct {
 	w      io.Writer
 	asJSON bool
-	width  int  // columns of the terminal; 0 means it is none
-	shown  bool // the terminal shows a line that has to go
+	width  int  // columns of the terminal; 0 if there is no terminal
+	shown  bool // the terminal shows a line that has to be cleared
 }
 
-// newProgressLine returns what shows progress on w.
+// newProgressLine returns a progressLine that writes to w.
 func newProgressLine(w io.Writer, asJSON bool) *progressLine {
 	p := &progressLine{w: w, asJSON: asJSON}
 	if file, ok := w.(*os.File); ok && isTerminal(w) && !asJSON {
@@ -36,7 +35,7 @@ func newProgressLine(w io.Writer, asJSON bool) *progressLine {
 	return p
 }
 
-// Log takes the line away: what is logged is about to be written where it is.
+// Log clears the line, since a log line is about to be written in its place.
 func (p *progressLine) Log(slog.Level, string, string) { p.clear() }
 
 // Progress shows a report.
@@ -48,7 +47,7 @@ func (p *progressLine) Progress(done, total float64, message string) {
 			report["total"] = total
 		}
 		b, err := json.Marshal(map[string]any{"progress": report})
-		if err == nil { // always: numbers are finite, and the text is UTF-8
+		if err == nil { // this can't fail: numbers are finite, and the text is UTF-8
 			fmt.Fprintf(p.w, "%s\n", escapeJSON(b))
 		}
 	case p.width == 0:
@@ -60,7 +59,7 @@ func (p *progressLine) Progress(done, total float64, message string) {
 	}
 }
 
-// clear takes the line of a terminal away.
+// clear clears the line of a terminal.
 func (p *progressLine) clear() {
 	if p.shown {
 		fmt.Fprint(p.w, "\r\x1b[K") // back to the beginning of the line, and clear it
@@ -88,11 +87,11 @@ func number(f float64) string {
 	return strconv.FormatFloat(math.Round(f*1000)/1000, 'f', -1, 64)
 }
 
-// fit returns a line that takes no more columns than that. A character may take two.
+// fit cuts a line to that many columns. A character may take two columns.
 func fit(line string, columns int) string {
 	wide := 0
 	for i, r := range line {
-		if wide++; r >= 0x1100 { // the first that can
+		if wide++; r >= 0x1100 { // the first character that may be wide
 			wide++
 		}
 		if wide > columns {

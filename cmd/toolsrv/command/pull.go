@@ -153,12 +153,12 @@ func (f *registryFlags) pullSource(cmd *cobra.Command, ref oci.Reference, mirror
 	return err
 }
 
-// checkNewFolder returns an error unless a folder is empty, or does not exist while its parent does.
+// checkNewFolder returns an error unless a folder is empty, or could be made because its parent exists.
 func checkNewFolder(name string) error {
 	names, err := os.ReadDir(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return wholefile.Check(name) // that there is a folder for it
+		return wholefile.Check(name) // checks that its parent exists
 	case err != nil:
 		return fmt.Errorf("write the source: %w", err)
 	case len(names) > 0:
@@ -167,7 +167,7 @@ func checkNewFolder(name string) error {
 	return nil
 }
 
-// writeFolder writes files into a folder, of which none leads out of it.
+// writeFolder writes files into a folder. None of them can lead out of it.
 func writeFolder(name string, files []oci.SourceFile) error {
 	err := os.Mkdir(name, 0o755)
 	if errors.Is(err, fs.ErrExist) {

@@ -105,7 +105,7 @@ With --sign, an artifact is signed before it gets its tag: see 'toolsrv sign'.`,
 	return cmd
 }
 
-// A pushing is a file that is to be pushed.
+// A pushing is a file that will be pushed.
 type pushing struct {
 	ref     oci.Reference
 	file    string
@@ -114,7 +114,7 @@ type pushing struct {
 	source  []oci.SourceFile
 }
 
-// readPushed reads a file, of which a server would serve tools, and if it is a script its source, where that is wanted.
+// readPushed reads a file that a server could serve, and the source of a script if that is wanted.
 func readPushed(ctx context.Context, file string, with []string, source bool, stderr io.Writer) (*pushing, error) {
 	content, made, err := workbench.Read(ctx, file, with)
 	if err != nil {
@@ -142,7 +142,7 @@ func readPushed(ctx context.Context, file string, with []string, source bool, st
 	return one, err
 }
 
-// readSource returns the files that a script was made of, as far as they are below its folder: what lies elsewhere is a package's.
+// readSource returns the files that a script was made from, as far as they are below its folder: files elsewhere belong to packages.
 func readSource(made *workbench.Made) (files []oci.SourceFile, err error) {
 	folder, err := filepath.Abs(filepath.Dir(made.Script))
 	if err != nil {
@@ -156,7 +156,7 @@ func readSource(made *workbench.Made) (files []oci.SourceFile, err error) {
 		}
 		info, err := os.Stat(input)
 		if err != nil || !info.Mode().IsRegular() {
-			continue // it was only looked for
+			continue // the file was looked for, but does not exist
 		}
 		if left -= info.Size(); left < 0 {
 			return nil, fmt.Errorf("it has more than %s: --source=false pushes only the module", text.RoundSize(oci.MaxSource))
@@ -170,7 +170,7 @@ func readSource(made *workbench.Made) (files []oci.SourceFile, err error) {
 	return files, nil
 }
 
-// below returns the reference of one of several files.
+// below returns the reference for one of several files.
 func below(ref oci.Reference, file string) (oci.Reference, error) {
 	name := strings.TrimSuffix(moduleName(file), ".wasm")
 	one, err := oci.ParseReference(ref.Host + "/" + ref.Repository + "/" + name + ":" + ref.Tag)
@@ -200,7 +200,7 @@ func (f *registryFlags) push(ctx context.Context, cmd *cobra.Command, registry *
 	return err
 }
 
-// moduleName returns what the module of a file is called.
+// moduleName returns the name of a file's module.
 func moduleName(file string) string {
 	base := filepath.Base(file)
 	if abs, err := filepath.Abs(file); err == nil {
@@ -209,7 +209,7 @@ func moduleName(file string) string {
 	return strings.TrimSuffix(base, filepath.Ext(base)) + ".wasm"
 }
 
-// unserved returns why a server would serve nothing of a file, as far as that is known before it runs.
+// unserved returns why a server would serve no tool of a file, as far as that is known before it runs, or "".
 func unserved(r *toolfile.Report) error {
 	switch {
 	case r.Refused != "":
@@ -222,7 +222,7 @@ func unserved(r *toolfile.Report) error {
 	return nil
 }
 
-// toldTools says which tools the file of a report has.
+// toldTools describes the tools of the file of a report.
 func toldTools(r *toolfile.Report) string {
 	if r.Manifest == nil {
 		return "its tools are known only once it runs"
@@ -230,8 +230,8 @@ func toldTools(r *toolfile.Report) string {
 	return pathList(toolPaths(r.Manifest))
 }
 
-// annotations are what registries show of an artifact. Its version is the one in the file, or else the tag: it is signed with the
-// artifact, so a source can ask for a minimum.
+// annotations are what registries show about an artifact. The version is the one in the file, or else the tag. It is signed with the artifact, so a
+// source can require a minimum.
 func annotations(r *toolfile.Report, tag string) map[string]string {
 	a, version := map[string]string{}, ""
 	if r.Manifest != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// exitGained is the exit code of `toolsrv reach --diff` where somebody reaches more. It is stable.
+// exitGained is the exit code of `toolsrv reach --diff` if somebody can reach more. It is stable.
 const exitGained = 3
 
 // A reachDifference is what `toolsrv reach --diff --json` prints. Its members are stable.
@@ -73,7 +73,7 @@ so that CI can require a review.`,
 	return cmd
 }
 
-// printWays prints ways, a line each.
+// printWays prints ways, one line each.
 func printWays(w io.Writer, ways []reach.Way) error {
 	if len(ways) == 0 {
 		_, err := io.WriteString(w, "Nothing outside the sandboxes can be reached.\n")
@@ -90,7 +90,7 @@ func rowOf(w reach.Way) []string {
 	return []string{w.Principal, w.Tool, w.Capability, w.Entry, strings.Join(w.Through, ", "), w.Detail}
 }
 
-// diffReach compares what two configurations let callers reach.
+// diffReach prints how two configurations differ in what callers can reach.
 func diffReach(cmd *cobra.Command, older, newer string, asJSON bool) error {
 	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()
@@ -128,7 +128,7 @@ func diffReach(cmd *cobra.Command, older, newer string, asJSON bool) error {
 	return nil
 }
 
-// waysOf returns the ways on which callers would reach something by a configuration file, with the tools that a server would take.
+// waysOf returns the ways in which callers could reach something with a configuration file, using the tools that a server would serve.
 func waysOf(ctx context.Context, stderr io.Writer, file string) ([]reach.Way, error) {
 	c := check{config: file}
 	all, err := c.look(ctx, stderr, nil)

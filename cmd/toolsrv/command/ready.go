@@ -18,8 +18,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/nothttp"
 )
 
-// readyTime is how long a server may take to say whether it is ready. Probes have a second or some, so a longer time would only hide which of the
-// two has ended.
+// readyTime is how long a server may take to say whether it is ready. Probes have a second or a little more themselves, so with a longer time nobody
+// could tell which of the two gave up.
 const readyTime = 3 * time.Second
 
 func newReady() *cobra.Command {
@@ -70,7 +70,7 @@ func readyURL(base string) (string, error) {
 	return u.JoinPath("readyz").String(), nil
 }
 
-// askReady returns nil where the server is ready. It asks the address itself: no proxy of the environment, and nothing that an answer leads to.
+// askReady returns nil if the server is ready. It uses neither a proxy from the environment nor redirects.
 func askReady(ctx context.Context, target, socket string, isSocket bool) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
@@ -84,7 +84,7 @@ func askReady(ctx context.Context, target, socket string, isSocket bool) error {
 		}
 	}
 	if ip := net.ParseIP(request.URL.Hostname()); ip != nil && ip.IsLoopback() || request.URL.Hostname() == "localhost" {
-		transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} // nobody is in between, and certificates are for other names
+		transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} // there is nobody in between, and certificates have other names
 	}
 	response, err := transport.RoundTrip(request)
 	if errors.Is(err, context.DeadlineExceeded) {

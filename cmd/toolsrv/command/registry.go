@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// registryFlags are the flags of the commands that ask a registry.
+// registryFlags are the flags of the commands that use a registry.
 type registryFlags struct {
 	options oci.Options
 	asJSON  bool
@@ -28,10 +28,10 @@ func (f *registryFlags) add(cmd *cobra.Command) {
 	completeFlag(cmd, "credentials", cobra.FixedCompletions([]cobra.Completion{"json"}, cobra.ShellCompDirectiveFilterFileExt))
 }
 
-// open opens a registry as the flags say. The caller closes it.
+// open opens a registry with the settings of the flags. The caller closes it.
 func (f *registryFlags) open(host string) (*oci.Registry, error) { return oci.Open(host, f.reach()) }
 
-// reach says how a registry is reached.
+// reach returns how a registry is reached.
 func (f *registryFlags) reach() oci.Options {
 	o := f.options
 	o.MaxModule, o.Agent = sandbox.MaxModule, "toolsrv"
@@ -41,7 +41,7 @@ func (f *registryFlags) reach() oci.Options {
 	return o
 }
 
-// ask opens a registry, and shows what it waits for while do asks it, until the user interrupts.
+// ask opens a registry and calls do with it, until the user interrupts. Meanwhile it shows what it waits for.
 func (f *registryFlags) ask(cmd *cobra.Command, host, waiting string, do func(ctx context.Context, registry *oci.Registry) error) error {
 	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()
@@ -69,7 +69,7 @@ func (f *registryFlags) askMirrored(cmd *cobra.Command, ref oci.Reference, mirro
 	defer registries.Close()
 	done := showWaiting(cmd.ErrOrStderr(), waiting)
 	defer done()
-	digest, err := registries.Origin().Resolve(ctx, ref) // which asks for a tag only
+	digest, err := registries.Origin().Resolve(ctx, ref) // this only resolves a tag
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (f *mirrorFlag) String() string { return "" }
 
 func (f *mirrorFlag) Type() string { return "string" }
 
-// artifactArgument reads a reference that a user has typed.
+// artifactArgument parses a reference that a user has typed.
 func artifactArgument(typed string) (oci.Reference, error) {
 	ref, err := oci.ParseReference(typed)
 	if err != nil {
@@ -115,14 +115,14 @@ func artifactArgument(typed string) (oci.Reference, error) {
 
 // artifact is what `push --json` and `pull --json` print. Its members are stable.
 type artifact struct {
-	// Reference has the digest of the artifact: who writes it down gets the same one again.
+	// Reference has the digest of the artifact, so that it always leads to the same artifact.
 	Reference string `json:"reference"`
 	Tag       string `json:"tag,omitempty"`
 	Digest    string `json:"digest"`
-	// Module and Size are the digest of the .wasm file, and its bytes.
+	// Module is the digest of the .wasm file, and Size its number of bytes.
 	Module string `json:"module"`
 	Size   int64  `json:"size"`
-	// Source is the digest of what a script's module was made of.
+	// Source is the digest of the source that a script's module was made from.
 	Source string   `json:"source,omitempty"`
 	File   string   `json:"file"`
 	Tools  []string `json:"tools"`

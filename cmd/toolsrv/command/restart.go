@@ -22,42 +22,42 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
 
-// A restart in place replaces the process by the program of its file, which may be another version by then. The process keeps its number,
-// and the listeners stay open throughout: a client who connects meanwhile waits. The listeners' descriptors, and the address that they are
-// for, are told in a variable of the environment.
+// A restart in place makes the process execute its program file again, which may have another version by then. The process ID stays the same, and the
+// listeners stay open: a client that connects meanwhile waits. An environment variable has the listeners' descriptors, and the addresses that they
+// belong to.
 
-// handoverVariable has descriptors,addresses of open listeners, such as 7:8,127.0.0.1:8000,unix:/run/toolsrv.sock. Where the supervisor has
-// opened them, there is no address.
+// handoverVariable contains the descriptors and the addresses of open listeners, such as 7:8,127.0.0.1:8000,unix:/run/toolsrv.sock. If the supervisor
+// has opened them, there are no addresses.
 const handoverVariable = "TOOLSRV_LISTENER"
 
 // handover is handoverVariable with its value.
 func handover(fds, addresses []string) string {
 	escaped := make([]string, len(addresses))
 	for i, a := range addresses {
-		escaped[i] = strings.NewReplacer("%", "%25", ",", "%2C").Replace(a) // which a path may have
+		escaped[i] = strings.NewReplacer("%", "%25", ",", "%2C").Replace(a) // a comma, which a path may contain
 	}
 	return handoverVariable + "=" + strings.Join(fds, ":") + "," + strings.Join(escaped, ",")
 }
 
-// trialTime is how long a program has to show that it runs.
+// trialTime is how long the new program may take to show that it runs.
 const trialTime = 30 * time.Second
 
-// A successor is the program that goes on when the server has ended.
+// A successor is the program that takes over when the server has ended.
 type successor struct {
 	path      string
 	listeners []*os.File
-	addresses []string // as they were configured; none where the supervisor has opened the listeners
+	addresses []string // as configured; none if the supervisor has opened the listeners
 }
 
-// close closes the listeners: there will be no successor.
+// close closes the listeners if there will be no successor.
 func (s *successor) close() {
 	for _, l := range s.listeners {
 		_ = l.Close() // nothing was written to it
 	}
 }
 
-// succeed prepares a restart in place: if the configuration can't be served or the program does not run, the server goes on unchanged. What
-// a reload can take up of the configuration is in force already when the other program begins, so that it is known to be right.
+// succeed prepares a restart in place: if the configuration can't be served or the program does not run, the server goes on unchanged. The settings
+// that a reload can change are already in force when the new program begins, so they are known to be right.
 func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config.Config) (*successor, error) {
 	c, err := o.loadSoon()
 	if err != nil {
@@ -92,9 +92,9 @@ func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config
 	return &successor{o.program, listeners, addresses}, nil
 }
 
-// ownPath returns the path by which this program was started, absolute and with its links as they are: a restart begins what is put there
-// later, wherever this program's file has gone. It is to be asked at the start, since the directory and PATH may change. Where the program
-// was started under another name, its file is the answer, or "" if that is unknown, too.
+// ownPath returns the path with which this program was started, as an absolute path with its links kept: a restart begins whatever program is there
+// then, even if this program's file has moved. It must be called at the start, since the working directory and PATH may change. If the program was
+// started under another name, it returns the path of its file, or "" if that is unknown, too.
 func ownPath() string {
 	actual, _ := os.Executable()
 	if len(os.Args) == 0 {
@@ -117,7 +117,7 @@ func ownPath() string {
 	return path
 }
 
-// try makes the program at path tell its version.
+// try asks the program at path for its version.
 func try(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, trialTime)
 	defer cancel()
@@ -135,7 +135,7 @@ func try(ctx context.Context, path string) error {
 	return nil
 }
 
-// A beginning is what was written first. A program that is not ours may write a lot.
+// A beginning keeps the beginning of what is written to it, since a program that is not ours may write a lot.
 type beginning []byte
 
 func (b *beginning) Write(p []byte) (int, error) {
@@ -143,17 +143,17 @@ func (b *beginning) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// versionLine is how the output of `toolsrv version` begins, in each version.
+// versionLine is the prefix of the output of `toolsrv version`, in each version.
 var versionLine = regexp.MustCompile(`^toolsrv \S+ \(revision `)
 
-// inherited returns the listeners that the process before this one has handed over, with their configured addresses. Without such a process
-// there are none. Listeners of the supervisor have no addresses.
+// inherited returns the listeners that the process before this one has handed over, if there is such a process, with their configured addresses.
+// Listeners of the supervisor have no addresses.
 func inherited() (all []net.Listener, addresses []string, err error) {
 	value := os.Getenv(handoverVariable)
 	if value == "" {
 		return nil, nil, nil
 	}
-	if err := os.Unsetenv(handoverVariable); err != nil { // it is for this process alone
+	if err := os.Unsetenv(handoverVariable); err != nil { // the variable is for this process alone
 		return nil, nil, fmt.Errorf("unset %s: %w", handoverVariable, err)
 	}
 	numbers, rest, _ := strings.Cut(value, ",")
@@ -180,7 +180,7 @@ func inherited() (all []net.Listener, addresses []string, err error) {
 	return all, addresses, nil
 }
 
-// listenAnew returns listeners at addresses. It takes the listeners that there are already, and closes those that it doesn't need.
+// listenAnew returns listeners at addresses. It uses the open listeners where it can, and closes the others.
 func listenAnew(ctx context.Context, listeners []net.Listener, before, addresses []string) ([]net.Listener, error) {
 	all := make([]net.Listener, len(addresses))
 	for i, address := range addresses {

@@ -10,13 +10,13 @@ import (
 	"syscall"
 )
 
-// notifyRestart notifies c of the signal that asks for a restart in place.
+// notifyRestart makes c receive the signal for a restart in place.
 func notifyRestart(c chan<- os.Signal) { signal.Notify(c, syscall.SIGUSR2) }
 
-// replace makes the successor's program take this process's place, with the same arguments, and go on with the listeners. Its environment has
-// some variables more than this one's. replace returns only if that fails.
+// replace replaces this process by the successor's program, with the same arguments and with the listeners. Its environment has a few more variables.
+// replace returns only if that fails.
 func replace(next *successor, environ []string) error {
-	// Until the program asks for signals, one that ends a process by default must not end it.
+	// Until the new program handles signals, it must not be ended by signals that end a process by default.
 	signal.Ignore(syscall.SIGHUP, syscall.SIGUSR2)
 	var fds []string
 	for _, l := range next.listeners {

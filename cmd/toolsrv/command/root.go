@@ -28,7 +28,7 @@ const (
 	exitUsage  = 2
 )
 
-// usageError is a mistake in the usage of a command that only the command itself could find.
+// usageError is a usage mistake that only the command itself could find.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
@@ -49,19 +49,19 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// Main runs toolsrv with its arguments, without the program's name, and returns the exit code. Only where a second
-// SIGINT or SIGTERM cut a command short does anything still run when it returns.
+// Main runs toolsrv with its arguments, without the program's name, and returns the exit code. Nothing runs any more when it returns, unless a second
+// SIGINT or SIGTERM has cut a command short.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	started := false
 	root := newRoot(stdin, stdout, stderr)
 	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
-	root.SetArgs(append([]string{}, args...)) // nil would mean the process's own
+	root.SetArgs(append([]string{}, args...)) // nil would mean the process's own arguments
 	cmd, err := root.ExecuteContextC(context.Background())
 	if err == nil {
 		return exitDone
 	}
 	if cmd == root && !started && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		err = unknownCommand(root, args[0]) // not about its flags, which no other command has either
+		err = unknownCommand(root, args[0]) // the command is wrong, so its flags don't matter
 	}
 	var exit *exitError
 	if errors.As(err, &exit) {
@@ -80,8 +80,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return exitFailed
 }
 
-// speaker returns what an error's line begins with. What is wrong with a script begins with its place, so that editors and terminals
-// find it.
+// speaker returns the prefix of an error's line. An error in a script begins with its place, so that editors and terminals find it.
 func speaker(err error) string {
 	if isAuthors(err) {
 		return ""
@@ -89,7 +88,7 @@ func speaker(err error) string {
 	return "toolsrv: "
 }
 
-// isAuthors reports whether an error is one in a script, whose text is for the script's author.
+// isAuthors reports whether an error is in a script, and so for the script's author.
 func isAuthors(err error) bool {
 	_, built := errors.AsType[*script.Error](err)
 	_, ran := errors.AsType[*toolfile.ScriptError](err)
@@ -109,7 +108,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 		SuggestionsMinimumDistance: 2,
 	}
 	root.SetIn(stdin)
-	root.SetOut(stdout) // before the completion command is made, which looks at it
+	root.SetOut(stdout) // set before the completion command is made, which uses it
 	root.SetErr(stderr)
 	root.AddCommand(newOpenAPI(), newMCP(), newVersion(), newLicenses(), newInit(), newUp(), newNew(), newBuild(), newDev(),
 		newPack(), newPush(), newPull(), newSign(), newVerify(), newSearch(), newLock(), newUpdate(), newInspect(), newCall(), newTest(), newBench(), newCheck(), newStatus(), newTools(), newTokens(), newSecrets(), newKV(), newSelf(), newReach(), newExplain(), newAudit(), newState(), newSwitches(), newEnable(), newDisable(), newReset(), newReload(), newGoroutines(), newPut(), newRemove(), newHistory(), newRollback(), newSlow(), newTop(), newRefused(), newLogs(), newEvents(), newReady(), newCache(), newManPages(), newCollectScript(), newCompileModule())
@@ -126,8 +125,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	return root
 }
 
-// badFlag says which flags a command has where one is not known, and in words what to write in place of the value of a flag that Go's parsers don't
-// take.
+// badFlag returns the error for a wrong flag. For an unknown flag it names the command's flags; for a wrong value it says what to write.
 func badFlag(cmd *cobra.Command, err error) error {
 	if typed, unknown := strings.CutPrefix(err.Error(), "unknown flag: --"); unknown {
 		return fmt.Errorf("%w%s", err, otherFlags(cmd, typed))
@@ -158,10 +156,10 @@ func badFlag(cmd *cobra.Command, err error) error {
 	return errors.New(strings.TrimSuffix(err.Error(), cause.Error()) + want)
 }
 
-// flagsElsewhere are names that other programs have for a flag: what it is called here.
+// flagsElsewhere maps the names of flags in other programs to the names here.
 var flagsElsewhere = map[string]string{"port": "address", "p": "address", "host": "address", "bind": "address", "listen": "address", "format": "json", "url": "server"}
 
-// otherFlags returns which flags may have been meant, or that there are.
+// otherFlags returns which flags may have been meant, or which flags exist.
 func otherFlags(cmd *cobra.Command, typed string) string {
 	var names []string
 	for line := range strings.Lines(cmd.Flags().FlagUsages()) { // each as "  -d, --duration time   for how long"
@@ -183,7 +181,7 @@ func otherFlags(cmd *cobra.Command, typed string) string {
 	return ": " + cmd.CommandPath() + " has --" + strings.Join(names, ", --")
 }
 
-// group makes a command that only holds others refuse to be called by itself.
+// group makes a command that only has subcommands refuse to be called without one.
 func group(cmd *cobra.Command) {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -193,13 +191,13 @@ func group(cmd *cobra.Command) {
 		case cmd.HasParent():
 			return &usageError{fmt.Errorf("the command is missing: %s has %s", cmd.CommandPath(), commandList(cmd))}
 		}
-		// Who types this wants to know what to type. For a script whose variable is empty it is a mistake.
+		// A person who types this wants to know what to type next. In a script, whose variable may be empty, it is a mistake.
 		fmt.Fprint(cmd.ErrOrStderr(), welcome("."))
 		return &exitError{code: exitUsage}
 	}
 }
 
-// addVersionFlag gives the root command a flag that does what the command version does.
+// addVersionFlag gives the root command the flag --version, which does the same as the command version.
 func addVersionFlag(root *cobra.Command) {
 	version := root.Flags().BoolP("version", "v", false, "version for toolsrv")
 	run := root.RunE
@@ -211,13 +209,13 @@ func addVersionFlag(root *cobra.Command) {
 	}
 }
 
-// lists are names of commands that list tools, in other programs.
+// lists are the names of commands that list tools in other programs.
 var lists = []string{"list", "ls"}
 
-// servers are names of commands that serve, in other programs.
+// servers are the names of commands that serve in other programs.
 var servers = []string{"run", "start", "server", "daemon", "listen"}
 
-// unknownCommand returns the error for a command that cmd does not hold, with what may have been meant.
+// unknownCommand returns the error for a subcommand that cmd does not have, with a suggestion.
 func unknownCommand(cmd *cobra.Command, typed string) error {
 	if !cmd.HasSubCommands() {
 		return fmt.Errorf("unexpected argument %q: %s has no subcommands", typed, cmd.CommandPath())
@@ -239,7 +237,7 @@ func unknownCommand(cmd *cobra.Command, typed string) error {
 	return errors.New(says + ": it has " + commandList(cmd))
 }
 
-// commandList names the commands that cmd holds.
+// commandList returns a text with the names of cmd's subcommands.
 func commandList(cmd *cobra.Command) string {
 	var names []string
 	for _, c := range cmd.Commands() {
@@ -250,7 +248,7 @@ func commandList(cmd *cobra.Command) string {
 	return strings.Join(names, ", ")
 }
 
-// newHelp replaces cobra's help command, which has no error for an unknown command.
+// newHelp replaces cobra's help command, which returns no error for an unknown command.
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command]",

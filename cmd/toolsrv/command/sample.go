@@ -11,10 +11,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// maxSample is how many bytes of arguments a command to copy may have.
+// maxSample is how many bytes of arguments a command that people copy may have.
 const maxSample = 1000
 
-// callLine returns the command that calls a tool on a server, as a line of a shell. Where calls need a token, it is in the variable TOKEN.
+// callLine returns a shell command that calls a tool on a server. If calls need a token, the command takes it from the variable TOKEN.
 func callLine(server string, t *wasmtools.Tool, needsToken bool) string {
 	auth := ""
 	if needsToken {
@@ -23,7 +23,7 @@ func callLine(server string, t *wasmtools.Tool, needsToken bool) string {
 	return "curl -s " + server + t.Path() + auth + " -H 'Content-Type: application/json' -d " + text.ShellQuote(sampleArguments(t))
 }
 
-// callServer returns how curl, on this machine, reaches the listener of a server with this configuration.
+// callServer returns the arguments with which curl, on this machine, reaches the listener of a server with this configuration.
 func callServer(c *config.Config, listener net.Addr) string {
 	switch {
 	case listener.Network() == "unix":
@@ -34,7 +34,7 @@ func callServer(c *config.Config, listener net.Addr) string {
 	return callAddress(listener)
 }
 
-// callAddress returns how a program of this machine reaches a listener.
+// callAddress returns the address at which a program on this machine reaches a listener.
 func callAddress(listener net.Addr) string {
 	host, port, err := net.SplitHostPort(listener.String())
 	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() && !ip.IsUnspecified() {
@@ -43,8 +43,8 @@ func callAddress(listener net.Addr) string {
 	return net.JoinHostPort("localhost", port)
 }
 
-// sampleArguments returns arguments to try a tool with, in one line: the ones of its first example, or else a guess at what its schema
-// requires. Values of the schema's author that are long or hidden from the eye are of no use in a command.
+// sampleArguments returns arguments to try a tool with, on one line: those of its first example, or else a guess from its schema. Values in the
+// schema that are long or have hidden characters are not used.
 func sampleArguments(t *wasmtools.Tool) string {
 	if len(t.Examples) > 0 {
 		if line, ok := sampleLine(t.Examples[0].Arguments); ok {
@@ -66,7 +66,7 @@ func sampleLine(arguments []byte) (string, bool) {
 	return string(escapeJSON(line.Bytes())), true
 }
 
-// guess returns arguments that may do for a schema, or nothing.
+// guess returns arguments that a schema may accept, or nothing.
 func guess(parameters []byte) []byte {
 	var schema struct {
 		Required   []string

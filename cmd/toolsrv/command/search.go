@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// maxFound is how many repositories are shown, each of which is asked for its tags.
+// maxFound is how many repositories are shown, since the tags of each take a request.
 const maxFound = 100
 
 // found is a repository of `search --json`. Its members are stable.
@@ -75,7 +75,7 @@ repository if you give its full name.`,
 	return cmd
 }
 
-// search returns the tags of the repository that a prefix names whole, or those of all whose names begin with it and have a word in them.
+// search returns the tags of the repository with the name prefix, or else those of all repositories whose names begin with prefix and contain a word.
 func search(ctx context.Context, registry *oci.Registry, host, prefix, word string) ([]found, error) {
 	if ref, err := oci.ParseReference(host + "/" + prefix); err == nil && word == "" && ref.Tag == "" && ref.Digest == "" {
 		if tags, err := registry.Tags(ctx, ref); err == nil && len(tags) > 0 {
@@ -95,7 +95,7 @@ func search(ctx context.Context, registry *oci.Registry, host, prefix, word stri
 	for _, name := range names {
 		ref, err := oci.ParseReference(host + "/" + name)
 		if err != nil {
-			continue // which no client could pull
+			continue // no client could pull these
 		}
 		tags, err := registry.Tags(ctx, ref)
 		if err != nil {
@@ -106,7 +106,8 @@ func search(ctx context.Context, registry *oci.Registry, host, prefix, word stri
 	return all, nil
 }
 
-// attached are tags that are not versions: where a registry can't list what is attached to an artifact, such as a signature, clients keep that there.
+// attached matches tags that are not versions: if a registry can't list attachments of an artifact, such as signatures, clients store them under such
+// tags.
 var attached = regexp.MustCompile(`^sha256-[0-9a-f]{64}(\.(sig|att|sbom))?$`)
 
 func newFound(ref oci.Reference, tags []string) found {
@@ -115,7 +116,7 @@ func newFound(ref oci.Reference, tags []string) found {
 	return found{Repository: oci.Scheme + ref.String(), Tags: append([]string{}, tags...)}
 }
 
-// tagList names the first tags.
+// tagList returns a text with the first tags.
 func tagList(tags []string) string {
 	const most = 10
 	if len(tags) > most {

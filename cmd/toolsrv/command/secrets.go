@@ -28,7 +28,7 @@ else.`,
 	return cmd
 }
 
-// ownHelp says whose secrets the commands are about.
+// ownHelp is the text about whose secrets the commands change.
 const ownHelp = `With --server the secret belongs to the caller whose token is in ` + tokenVariable + `. An operator
 names a caller with --principal, as toolsrv self shows it.`
 
@@ -61,7 +61,7 @@ func newSecretsSet() *cobra.Command {
 // maxSecretRead is how much of standard input is read for a secret.
 const maxSecretRead = 64 << 10
 
-// readSecret reads a secret, whose last newline is left out. On a terminal it asks for one, and does not show it.
+// readSecret reads a secret without its last newline. On a terminal it asks for the secret, and does not show it.
 func readSecret(in io.Reader, stderr io.Writer) (string, error) {
 	if file, ok := in.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		fmt.Fprint(stderr, "The secret: ")
@@ -91,7 +91,7 @@ func newSecretsList() *cobra.Command {
 	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
 		return ask(ctx, &o, c, out, "secrets list", in, func(w io.Writer, all *admin.OwnSecrets) error {
 			rows := [][]string{{"PRINCIPAL", "NAME", "SOURCE", "SET", "BY"}}
-			has := map[string]bool{} // the one who asks
+			has := map[string]bool{} // the caller of the command
 			for _, one := range all.Secrets {
 				rows = append(rows, []string{one.Principal, one.Name, one.Source, at(one.Set, ""), one.By})
 				has[one.Name] = has[one.Name] || one.Principal == all.Principal

@@ -27,7 +27,7 @@ func (f keyFlag) read() (*signature.Key, error) {
 	return signature.ReadKey(string(f), func() string { return os.Getenv("COSIGN_PASSWORD") })
 }
 
-// signerFlags say whose signatures count.
+// signerFlags say whose signatures are valid.
 type signerFlags struct{ signature.Signer }
 
 func (f *signerFlags) add(cmd *cobra.Command) {
@@ -43,13 +43,13 @@ func (f *signerFlags) add(cmd *cobra.Command) {
 	}
 }
 
-// addMinimum adds the flag --minimum, of commands that refuse what has a lower version.
+// addMinimum adds the flag --minimum for commands that refuse lower versions.
 func (f *signerFlags) addMinimum(cmd *cobra.Command, minimum *string) {
 	cmd.Flags().Var((*wordFlag)(minimum), "minimum", "lowest `version` to accept, according to its signed manifest")
 	completeFlag(cmd, "minimum", cobra.NoFileCompletions)
 }
 
-// require has a registry refuse what the signer has not signed, and what has a lower version than the minimum.
+// require makes a registry refuse artifacts that the signer has not signed, or whose version is below the minimum.
 func (f *signerFlags) require(o *oci.Options) (err error) {
 	if o.Minimum != "" {
 		if err := oci.CheckVersion(o.Minimum); err != nil {
@@ -65,10 +65,10 @@ func (f *signerFlags) require(o *oci.Options) (err error) {
 	return err
 }
 
-// given reports whether any of the flags is.
+// given reports whether any of the flags is set.
 func (f *signerFlags) given() bool { return f.Signer != signature.Signer{} }
 
-// trust reads what the flags name.
+// trust reads the files that the flags name.
 func (f *signerFlags) trust() (*signature.Trust, error) {
 	if err := f.Check(); err != nil {
 		return nil, &usageError{fmt.Errorf("--key, or --issuer, --subject and --root: %w", err)}
@@ -205,25 +205,25 @@ The command prints the reference with the artifact's digest, which is what was s
 	return cmd
 }
 
-// An attested is what `inspect --json` says of an artifact beside its module. Its members are stable.
+// An attested is what `inspect --json` says about an artifact in addition to its module. Its members are stable.
 type attested struct {
 	Reference    string          `json:"reference"`
 	Source       *attachedSource `json:"source,omitempty"`
 	Attestations []attestation   `json:"attestations"`
 }
 
-// An attachedSource is what a script's module was made of, as its artifact names it.
+// An attachedSource is the source of a script's module that is attached to its artifact.
 type attachedSource struct {
 	Digest string `json:"digest"`
 	Size   int64  `json:"size"`
-	// Why says why the registry can't give it.
+	// Why says why the registry can't provide it.
 	Why string `json:"why,omitempty"`
 }
 
-// An attestation is what somebody says of an artifact: its signature, how it was built, what is in it.
+// An attestation is what somebody says about an artifact: its signature, how it was built, or what it contains.
 type attestation struct {
 	Type string `json:"type"`
-	// Verified is whether the signer is the one that was asked for. By names the signer, and Why says why it is another.
+	// Verified is whether the signer is the required one. By names the signer, and Why says why the signature is not accepted.
 	Verified bool      `json:"verified"`
 	By       *signedBy `json:"by,omitempty"`
 	Why      string    `json:"why,omitempty"`

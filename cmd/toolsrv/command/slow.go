@@ -51,7 +51,7 @@ PATTERN names a tool, a namespace, or a pattern such as 'math/*'.`,
 	return cmd
 }
 
-// whereOf says where a call has spent its time.
+// whereOf returns a text about where a call has spent its time.
 func whereOf(c *admin.SlowCall) string {
 	var all []string
 	for _, p := range c.Phases {

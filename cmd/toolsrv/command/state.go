@@ -23,8 +23,8 @@ import (
 // stateFolder is where a server keeps its state, beside its configuration.
 const stateFolder = ".toolsrv"
 
-// implyState has a configuration without a directory for state keep it where systemd says, or in a folder beside it. Programs that embed a
-// server have no such default: they own their working directory and their environment.
+// implyState gives a configuration without a state directory the one that systemd names, or else a folder beside the configuration. Programs that
+// embed a server have no such default: they own their working directory and their environment.
 func implyState(c *config.Config, beside string) {
 	if c.State.Directory != "" {
 		return
@@ -48,7 +48,7 @@ and the audit, all in one file.`,
 	return cmd
 }
 
-// stateFlags gives a command the flag that names the server.
+// stateFlags gives a command the flag with the server's configuration.
 func stateFlags(cmd *cobra.Command, o *asking) *cobra.Command {
 	cmd.Flags().Var((*fileFlag)(&o.config), "config", "configuration `file` of the server (default toolsrv.toml, if it exists)")
 	completeFlag(cmd, "config", cobra.FixedCompletions([]cobra.Completion{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
@@ -77,7 +77,7 @@ copy is complete.`,
 	}, &o)
 }
 
-// backUp copies the state into a file, and returns the size of that.
+// backUp copies the state into a file, and returns the size of the file.
 func backUp(ctx context.Context, o *asking, name string) (size int64, err error) {
 	temp, err := os.CreateTemp(filepath.Dir(name), ".toolsrv-backup-")
 	if err != nil {
@@ -97,7 +97,7 @@ func backUp(ctx context.Context, o *asking, name string) (size int64, err error)
 	return f.Size, nil
 }
 
-// copyState copies the state of the server that runs, or the file if none does.
+// copyState copies the state of a running server, or the state file if no server runs.
 func copyState(ctx context.Context, o *asking, w io.Writer) error {
 	c, err := o.load()
 	if err != nil {
@@ -204,14 +204,14 @@ is running, it checks a copy.`,
 	return cmd
 }
 
-// A stateContent is what a space of a state holds.
+// A stateContent describes the content of one space of a state.
 type stateContent struct {
 	Space   string `json:"space"`
 	Entries int64  `json:"entries"`
 	Bytes   int64  `json:"bytes"`
 }
 
-// checkState reads all of a file, and prints what is in it.
+// checkState reads a whole state file, and prints what is in it.
 func checkState(w io.Writer, name string, asJSON bool) error {
 	f, err := core.OpenStateFile(name)
 	if err != nil {

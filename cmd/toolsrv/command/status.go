@@ -33,7 +33,7 @@ is used, such as memory, code and connections, and which tools and callers use m
 	return cmd
 }
 
-// ratesText tells how many calls callers make, or "" if nothing bounds them.
+// ratesText returns a text about the limits on calls, or "" if there are none.
 func ratesText(r *admin.Rates) string {
 	var parts []string
 	if r.Default != "" {
@@ -48,7 +48,7 @@ func ratesText(r *admin.Rates) string {
 	return strings.Join(parts, "; ")
 }
 
-// holderText names who holds something.
+// holderText returns a text that names the holder of something.
 func holderText(h *admin.Holder) string {
 	if len(h.Tools) == 0 {
 		return h.Caller
@@ -60,7 +60,7 @@ func holderText(h *admin.Holder) string {
 	return said
 }
 
-// sumText tells how many calls there were.
+// sumText returns a text with the number of calls.
 func sumText(of admin.TopSum) string {
 	switch {
 	case of.Calls == 0:
@@ -185,7 +185,7 @@ func showStatus(w io.Writer, s *admin.Status) error {
 	return nil
 }
 
-// stamp is a time for people, in the time zone of the one who asks.
+// stamp returns a time for people, in the local time zone.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return "-"

@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin/client"
 )
 
-// namesHelp says what can be switched.
+// namesHelp is the text about what can be switched.
 const namesHelp = `NAME is a tool such as math/add, or a namespace such as math or 'math/*', including tools that are
 added to it later; '*' is every tool.`
 

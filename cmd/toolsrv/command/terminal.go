@@ -42,7 +42,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// oneLine is foreign text, such as a name or a path, for a line of what a command prints, or a cell of a table.
+// oneLine returns foreign text, such as a name or a path, in a form for one line of output, or for a cell of a table.
 func oneLine(s string) string { return strings.Join(strings.Fields(text.Escape(s)), " ") }
 
 // timeText returns a time with three or four digits.

@@ -111,7 +111,7 @@ func (r *testedResult) print(w io.Writer) error {
 		if r.Got != nil {
 			text += fmt.Sprintf("      got:       %s\n", shorten(string(r.Got)))
 		}
-		if failed, ok := errors.AsType[*wasmtools.Error](r.Err); ok && failed.Err != nil { // a trap's trace, say
+		if failed, ok := errors.AsType[*wasmtools.Error](r.Err); ok && failed.Err != nil { // such as the trace of a trap
 			text += "      cause:     " + shorten(failed.Err.Error()) + "\n"
 		}
 	}
@@ -119,7 +119,7 @@ func (r *testedResult) print(w io.Writer) error {
 	return err
 }
 
-// tellNone prints which tools have no example: that nothing failed says nothing about them.
+// tellNone prints which tools have no examples, so that nobody takes them for tested.
 func (t *tested) tellNone(w io.Writer, tools []*wasmtools.Tool) {
 	without := ""
 	for _, tool := range tools {
@@ -135,7 +135,7 @@ func (t *tested) tellNone(w io.Writer, tools []*wasmtools.Tool) {
 	}
 }
 
-// shorten returns foreign text in one line that is not too long to read.
+// shorten returns foreign text on one line, cut to a readable length.
 func shorten(s string) string {
 	return text.Clip(oneLine(s), 1000)
 }

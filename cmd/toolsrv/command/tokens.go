@@ -29,7 +29,7 @@ With the first token, callers without one are refused from then on.`,
 	return cmd
 }
 
-// scopesHelp says what scopes are.
+// scopesHelp is the text about scopes.
 const scopesHelp = `A scope is a pattern of tools such as 'math/*', '*' for all, or one of the roles admin, admin:read
 and metrics, which '*' does not have. Without a scope a token may do nothing. math/add@FINGERPRINT
 is that tool as long as what clients see of it stays the same; 'toolsrv tools --json' shows the
@@ -68,7 +68,7 @@ func newTokenMaker(operation, use, short, long, example string) *cobra.Command {
 	return cmd
 }
 
-// A filled flag refuses an empty value: where a script's variable is not set, a token must not be made without the rate or the end that was meant.
+// A filled is a flag that refuses an empty value: if a script's variable is not set, a token must not be made without the intended rate or expiry.
 type filled struct{ to *string }
 
 func (f filled) String() string {
@@ -88,7 +88,7 @@ func (f filled) Set(s string) error {
 	return nil
 }
 
-// addBounds adds the flags that say how many calls a token makes.
+// addBounds adds the flags that limit a token's calls.
 func addBounds(cmd *cobra.Command, b *admin.TokenBounds) {
 	flags := cmd.Flags()
 	flags.Var(filled{&b.Rate}, "rate", "how many calls it may make on average: a `rate` such as 10/s, 100/min or 1000/h")
@@ -302,13 +302,13 @@ func showToken(w io.Writer, t *admin.Token) error {
 // boundsText returns the rate of a token in words, or "".
 func boundsText(b admin.TokenBounds) string {
 	r, err := rates.Text(b).Parse()
-	if err != nil { // of a newer server
+	if err != nil { // from a newer server
 		return b.Rate
 	}
 	return rates.Describe(r)
 }
 
-// at returns a time as tables have it, or what stands for none.
+// at returns a time in the form for tables, or none if there is no time.
 func at(t *time.Time, none string) string {
 	if t == nil {
 		return none

@@ -65,7 +65,7 @@ func writeTop(w io.Writer, t *admin.Top) error {
 	return table(w, rows)
 }
 
-// share says how many calls failed.
+// share returns a text about how many calls failed.
 func share(of admin.TopSum) string {
 	if of.Failed == 0 {
 		return "-"
@@ -73,7 +73,7 @@ func share(of admin.TopSum) string {
 	return fmt.Sprintf("%.1f %%", 100*float64(of.Failed)/float64(of.Calls))
 }
 
-// amount writes a large number in few characters, such as 12.3 M.
+// amount returns a large number in a few characters, such as 12.3 M.
 func amount(n float64) string {
 	if n < 1 {
 		return "-"

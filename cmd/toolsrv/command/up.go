@@ -26,7 +26,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
 
-// listTime is how long the list of the tools may take to be whole before a part of it is told.
+// listTime is how long to wait for the complete list of tools before a part of it is printed.
 const listTime = 2 * time.Second
 
 // readInterval is how often `toolsrv up` looks whether its configuration has changed.
@@ -88,14 +88,14 @@ func (u *up) run(cmd *cobra.Command, args []string) error {
 	}
 	stderr := cmd.ErrOrStderr()
 	logger := slog.New(untold{newAuthorLogger(stderr, u.logLevel).Handler()})
-	go heap.Keep(ctx, core.MemoryOf(c).Heap) // it ends with the command
+	go heap.Keep(ctx, core.MemoryOf(c).Heap) // it ends when the command does
 	wanted := c.Server.Addresses
 	var with server.Options
 	if p.config != "" {
 		with.Load = func() (*public.Config, error) {
 			next, err := u.load(p)
 			if err == nil && slices.Equal(next.Server.Addresses, wanted) {
-				next.Server.Addresses = c.Server.Addresses // which may be others than were wanted
+				next.Server.Addresses = c.Server.Addresses // these may differ from the configured ones
 			}
 			c, err := config.Opaque(next, err)
 			return (*public.Config)(c), err
@@ -104,7 +104,7 @@ func (u *up) run(cmd *cobra.Command, args []string) error {
 	o := core.Options{Files: p.files, Volatile: p.config == "", Logger: logger}
 	tools, s, err := listenNear(ctx, c, with, o, u.address == "" && slices.Equal(wanted, []string{devAddress(devPort)}))
 	if ctx.Err() != nil && err != nil {
-		return nil // stopped before it had begun
+		return nil // it was stopped before it had begun
 	}
 	if err != nil {
 		return err
@@ -130,10 +130,10 @@ func (u *up) run(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// announce tells which tools there are, and what changes, until ctx ends.
+// announce prints which tools there are, and what changes, until ctx ends.
 func (u *up) announce(ctx context.Context, p place, c *config.Config, tools *core.Service, s *server.Server, stderr io.Writer) {
 	soon, cancel := context.WithTimeout(ctx, listTime)
-	_ = tools.Catalog.Wait(soon) // what takes longer is told when it comes
+	_ = tools.Catalog.Wait(soon) // tools that take longer are printed when they come
 	cancel()
 	a := announcer{w: stderr, style: styleOf(stderr), server: callServer(c, s.Addr()), needsToken: needsToken(c), empty: emptyAdvice(p, c)}
 	a.loading = func() (files []string) {
@@ -145,7 +145,7 @@ func (u *up) announce(ctx context.Context, p place, c *config.Config, tools *cor
 	a.follow(ctx, s.Table())
 }
 
-// load returns the configuration for a place, with the flags above it.
+// load returns the configuration for a place, overridden by the flags.
 func (u *up) load(p place) (*config.Config, error) {
 	c := config.Default()
 	var err error
@@ -177,7 +177,7 @@ func (u *up) reload(ctx context.Context, file string, load func() (*public.Confi
 		}
 		now, err := os.Stat(file)
 		if err != nil || !now.Mode().IsRegular() || before != nil && now.ModTime().Equal(before.ModTime()) && now.Size() == before.Size() {
-			continue // one that is away may be about to come back
+			continue // a missing file may be about to come back
 		}
 		before = now
 		c, err := load()
@@ -197,7 +197,7 @@ func (u *up) reload(ctx context.Context, file string, load func() (*public.Confi
 // needsToken reports whether a call needs a token, or a certificate.
 func needsToken(c *config.Config) bool { return !configured.Open(c) }
 
-// tellPlace prints what is served, and what lies beside it and is not.
+// tellPlace prints what is served, and which files nearby are not.
 func tellPlace(w io.Writer, p place, c *config.Config) {
 	var directories []string
 	for _, source := range configured.Sources(c) {
@@ -207,7 +207,7 @@ func tellPlace(w io.Writer, p place, c *config.Config) {
 	if needsToken(c) {
 		who = "to callers with credentials"
 	}
-	switch { // a line is written at once, since the log may write to w, too
+	switch { // one write for the whole line, since the log may write to w, too
 	case p.files != nil:
 		fmt.Fprintf(w, "Serving %s, %s.\n", few(p.files), who)
 	case p.config != "":
@@ -223,7 +223,7 @@ func tellPlace(w io.Writer, p place, c *config.Config) {
 	}
 }
 
-// nearby returns a path as it is written in the current folder, if it is in it.
+// nearby returns a path relative to the current folder, if it is inside that folder.
 func nearby(path string) string {
 	if strings.HasPrefix(path, oci.Scheme) {
 		return path
@@ -294,7 +294,7 @@ func emptyAdvice(p place, c *config.Config) string {
 	return advice
 }
 
-// untold drops the lines of a log that `toolsrv up` tells in its own way.
+// untold drops the log lines for which `toolsrv up` prints messages of its own.
 type untold struct{ slog.Handler }
 
 // toldOtherwise are the messages of those lines.

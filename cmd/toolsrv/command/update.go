@@ -21,10 +21,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// exitWouldChange is the exit code of `toolsrv update --dry-run` where something would change.
+// exitWouldChange is the exit code of `toolsrv update --dry-run` if something would change.
 const exitWouldChange = 3
 
-// An updated is what `toolsrv update --json` prints of a source that moves. Its members are stable.
+// An updated is what `toolsrv update --json` prints about a source that changes. Its members are stable.
 type updated struct {
 	OCI   string `json:"oci"`
 	Tag   string `json:"tag"`
@@ -34,10 +34,10 @@ type updated struct {
 	To       string `json:"to"`
 	FromSize int64  `json:"from_size"`
 	ToSize   int64  `json:"to_size"`
-	// Tools are those that come, go or change, and Needs what is needed of capabilities from then on, or no more.
+	// Tools are the tools that are added, removed or changed. Needs are the needs that are added or removed.
 	Tools []updatedTool `json:"tools"`
 	Needs []updatedNeed `json:"needs"`
-	// Unknown says that a module tells its tools only when it is run, so they were not compared.
+	// Unknown says that tools were not compared, because a module must be run to know its tools.
 	Unknown bool `json:"unknown,omitempty"`
 }
 
@@ -109,7 +109,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something would change (--dry-run
 	return cmd
 }
 
-// compareLocked compares what is locked of a source with what there is now.
+// compareLocked compares the locked artifact of a source with the present one.
 func compareLocked(ctx context.Context, told io.Writer, s config.Source) (*updated, error) {
 	registries, err := openSource(s)
 	if err != nil {
@@ -120,14 +120,14 @@ func compareLocked(ctx context.Context, told io.Writer, s config.Source) (*updat
 	if u.To, u.Found, err = registries.Origin().Find(ctx, registries.Origin().Repository, s.Tag); err != nil || u.From == u.To {
 		return u, err
 	}
-	s.Signers = nil // of what was locked
+	s.Signers = nil // of the locked artifact
 	old, err := openSource(s)
 	if err != nil {
 		return nil, err
 	}
 	defer old.Close()
 	before, fromSize, err := manifestOf(ctx, told, old, u.From)
-	if errors.Is(err, oci.ErrNotFound) { // what was locked is gone, which an update is the way out of
+	if errors.Is(err, oci.ErrNotFound) { // the locked artifact is gone; an update is the remedy
 		u.Unknown, err = true, nil
 	}
 	if err != nil {
@@ -165,7 +165,7 @@ func manifestOf(ctx context.Context, told io.Writer, registries *oci.Peers, dige
 	return report.Manifest, pulled.Size, nil
 }
 
-// compare notes what differs in two manifests.
+// compare adds the differences between two manifests.
 func (u *updated) compare(before, now *manifest.Manifest) {
 	old, fresh := toolsByPath(before), toolsByPath(now)
 	for _, path := range slices.Sorted(maps.Keys(union(old, fresh))) {
@@ -208,7 +208,7 @@ func toolsByPath(m *manifest.Manifest) map[string]*manifest.Tool {
 	return all
 }
 
-// changedIn names what differs in two tools, by the members of a manifest.
+// changedIn returns the members of a manifest in which two tools differ.
 func changedIn(a, b *manifest.Tool) (what []string) {
 	for _, c := range []struct {
 		member string
@@ -227,7 +227,7 @@ func changedIn(a, b *manifest.Tool) (what []string) {
 	return what
 }
 
-// needsOf returns what a manifest needs, a line for each.
+// needsOf returns the needs of a manifest, a line for each.
 func needsOf(m *manifest.Manifest) map[string]bool {
 	all := map[string]bool{}
 	add := func(needs wasmtools.Needs) {
@@ -247,7 +247,7 @@ func needsOf(m *manifest.Manifest) map[string]bool {
 	return all
 }
 
-// printUpdates prints for people what changes.
+// printUpdates prints the changes for people.
 func printUpdates(w io.Writer, all []updated) error {
 	if len(all) == 0 {
 		_, err := io.WriteString(w, "Nothing has changed since it was locked.\n")

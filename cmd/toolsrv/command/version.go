@@ -25,11 +25,11 @@ type build struct {
 	Arch     string `json:"arch"`
 	// Engines are the interpreters that the binary carries for scripts.
 	Engines []engine.About `json:"engines"`
-	// ABI is the contract with tool files that is spoken, and MCP are the versions of the protocol, the newest first.
+	// ABI is the version of the contract with tool files, and MCP has the supported versions of that protocol, the newest first.
 	ABI int      `json:"abi"`
 	MCP []string `json:"mcp"`
 
-	committed string // when the revision was, in RFC 3339, or ""
+	committed string // when the revision was made, in RFC 3339, or ""
 }
 
 func newVersion() *cobra.Command {

@@ -7,7 +7,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/author/project"
 )
 
-// welcome returns what to type in a folder, for people who have typed no command. It fits on a screen.
+// welcome returns a text for people who typed no command: what they can type in this folder. It fits on a screen.
 func welcome(dir string) string {
 	p, err := findFolder(dir)
 	here := dir

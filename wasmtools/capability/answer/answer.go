@@ -17,8 +17,8 @@ import (
 const (
 	NotGranted  = hostcall.NotGranted // the tool does not declare it, or was not granted it
 	Invalid     = "invalid"           // the guest's arguments make no sense
-	TooLarge    = "too_large"         // for what the guest passed, or would get
-	Limit       = "limit"             // too much of it in one call, or in all
+	TooLarge    = "too_large"         // what the guest passed, or would get, is too large
+	Limit       = "limit"             // too many uses in one call, or in all calls together
 	Unavailable = "unavailable"       // the other side can't be reached, or is busy
 	Timeout     = "timeout"
 )
@@ -51,17 +51,17 @@ func NotDeclared(c *hostabi.Call, capability string) *Failure {
 	return Failf(NotGranted, "The tool does not declare that it needs %s: add it to the needs of its manifest.", capability)
 }
 
-// A local is what a set keeps for one call of a tool.
+// A local is what a set of functions keeps for one call of a tool.
 type local struct {
 	own    any
-	closes func() // nil: nothing to do
+	closes func() // nil if there is nothing to close
 	answer []byte
-	held   int64 // bytes that the account holds for the answer
+	held   int64 // bytes that the memory account holds for the answer
 }
 
 var _ hostcall.Local = (*local)(nil)
 
-// of returns what the function's set keeps for the call. There is one for each call.
+// of returns what the function's set keeps for the call.
 func of(c *hostabi.Call) *local {
 	if s, ok := (*hostcall.Call)(c).Local().(*local); ok {
 		return s
@@ -71,7 +71,7 @@ func of(c *hostabi.Call) *local {
 	return s
 }
 
-// End releases what is kept.
+// End releases what is kept when the call ends.
 func (s *local) End(*hostcall.Call) {
 	if s.closes != nil {
 		s.closes()
@@ -102,9 +102,9 @@ func Give(c *hostabi.Call, stack []uint64, b []byte) {
 
 // The charges for answers, in nanoseconds.
 const (
-	failCost      = 1000 // to make a failure's message, and to write it
-	failByteCost  = 10   // for each byte of it, which may be escaped twice
-	bytesKeptNano = 4    // of an answer are made in one nanosecond, and collected as garbage later
+	failCost      = 1000 // for making and writing a failure's message
+	failByteCost  = 10   // for each byte of the message, which may be escaped twice
+	bytesKeptNano = 4    // so many bytes of an answer are made and later collected in one nanosecond
 )
 
 // Fail answers with a failure, and charges for it.
@@ -113,7 +113,7 @@ func Fail(c *hostabi.Call, stack []uint64, f *Failure) {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(f); err != nil { // Data that is not JSON
+	if err := e.Encode(f); err != nil { // Data is not JSON
 		text.Reset()
 		_ = e.Encode(Failure{Code: f.Code, Message: f.Message})
 	}

@@ -33,7 +33,7 @@ func main() {
 	}
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {
-		os.Exit(failed.ExitCode()) // go test has said why
+		os.Exit(failed.ExitCode()) // go test has printed why
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "skips:", err)
@@ -60,7 +60,7 @@ func runTests(arguments []string) error {
 	return errors.Join(cmd.Wait(), read)
 }
 
-// runRest runs what is left to show after a run.
+// runRest runs the tests that a run has left out.
 func runRest(run string, arguments []string) error {
 	content, err := os.ReadFile(os.Getenv("SKIPS"))
 	if err != nil {
@@ -97,7 +97,7 @@ func rest(results io.Reader, run string) (tests, packages []string, err error) {
 type event struct {
 	Action, Package, Test, Output string
 	Key                           string // of an attribute
-	ImportPath                    string // of what is built
+	ImportPath                    string // output of a build
 }
 
 // A result is a line of the file: a test that was skipped, or that has passed, perhaps with less to show than it could; or, where Test is "", a
@@ -113,9 +113,9 @@ type result struct {
 // follow writes what go test would have written to out, and results to file.
 func follow(events io.Reader, out, file io.Writer, run string) error {
 	results := json.NewEncoder(file)
-	outputs := map[[2]string][]string{} // of tests that have not ended well, by package and test
+	outputs := map[[2]string][]string{} // the output of tests that have not passed, by package and test
 	order := map[string][]string{}      // their names, by package
-	less := map[[2]string]bool{}        // tests that have said so
+	less := map[[2]string]bool{}        // tests that have said that they check less
 	lines := bufio.NewScanner(events)
 	lines.Buffer(nil, 64<<20)
 	var errs []error
@@ -160,7 +160,7 @@ func follow(events io.Reader, out, file io.Writer, run string) error {
 	return errors.Join(append(errs, lines.Err())...)
 }
 
-// reason is what a skipped test said, without where.
+// reason returns the message of a skipped test without its place.
 func reason(output []string) string {
 	var said []string
 	for _, line := range output {

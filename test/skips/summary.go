@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// A skip is a test that was skipped, in the runs and for the reasons there were.
+// A skip is a skipped test, with the runs in which it was skipped and the reasons.
 type skip struct {
 	name    string // package and test
 	reasons map[string][]string
 }
 
-// show writes the summary: what was skipped wherever it was to run, and then what was tried in another run at least. A
+// show writes the summary: first the tests that were skipped in all runs, and then those that ran in at least one. A
 // test that passed with some of its subtests skipped does not make up for them.
 func show(out io.Writer, results io.Reader) error {
 	skips, passed := map[string]*skip{}, map[string]bool{}
@@ -66,7 +66,7 @@ func show(out io.Writer, results io.Reader) error {
 	return nil
 }
 
-// list writes skips by their reason.
+// list writes skips, grouped by their reasons.
 func list(out io.Writer, skips []*skip) {
 	byReason := map[string][]string{}
 	for _, s := range skips {

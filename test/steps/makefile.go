@@ -8,7 +8,7 @@ import (
 // A block is a rule of a Makefile with its recipe, or a variable.
 type block struct {
 	text  string
-	names []string // targets, or the variable with a $ before it; if there are none, it may mean something to everybody, as what all commands are given does
+	names []string // targets, or the variable with a $ before it; a block without names may concern all targets, such as settings of all commands
 	needs []string // prerequisites
 }
 
@@ -18,7 +18,7 @@ var (
 	used     = regexp.MustCompile(`\$[({]([A-Za-z_]+)`)
 )
 
-// recipes returns what a Makefile has for some targets: their rules, those of what they need, and the variables that these use.
+// recipes returns the parts of a Makefile for some targets: their rules, the rules of their prerequisites, and the variables that these use.
 func recipes(makefile string, targets []string) []string {
 	wanted := map[string]bool{}
 	for _, target := range targets {
@@ -59,7 +59,7 @@ func (b *block) means(wanted map[string]bool) bool {
 	return len(b.names) == 0
 }
 
-// blocks splits a Makefile. It joins lines that end with a backslash to what follows, and leaves out comments.
+// blocks splits a Makefile into blocks. It joins lines that end with a backslash, and leaves out comments.
 func blocks(makefile string) []block {
 	var all []block
 	for line := range strings.SplitSeq(strings.ReplaceAll(makefile, "\\\n", " "), "\n") {

@@ -8,26 +8,26 @@ import (
 	"os"
 )
 
-// A note is a line that test/skips adds to the file of c.noted: what became of a test, or of a package where Test is "".
+// A note is a line that test/skips adds to the file c.noted: the outcome of a test, or of a package if Test is "".
 type note struct {
 	Run, Package, Test    string
 	Skipped, Less, Failed bool
 }
 
-// racing is the run with the race detector, in which some tests are skipped or show less: another run makes up for that.
+// racing is the run with the race detector, in which some tests are skipped or check less: another run makes up for that.
 const racing = "race"
 
-// soFar returns how much has been noted.
+// soFar returns the size of the notes so far.
 func (c *ci) soFar() int64 {
 	info, err := os.Stat(c.noted)
 	if err != nil {
-		return 0 // there is no such file yet
+		return 0 // the file does not exist yet
 	}
 	return info.Size()
 }
 
-// rememberPart notes which packages of a group have passed although make has failed, so that they need not run again. It goes by the notes that were made
-// after the first ones.
+// rememberPart records which packages of a group have passed although make has failed, so that they need not run again. It uses the notes from the
+// offset first on.
 func (c *ci) rememberPart(group, all []step, digests map[string]string, first int64) error {
 	if group[0].group == "" || c.noted == "" {
 		return nil
@@ -58,7 +58,7 @@ func (c *ci) rememberPart(group, all []step, digests map[string]string, first in
 	return nil
 }
 
-// passedSince returns the packages that have passed in each of their runs, of which notes tell after the first ones.
+// passedSince returns the packages that have passed in each of their runs, according to the notes from the offset first on.
 func (c *ci) passedSince(first int64) (map[string]bool, error) {
 	file, err := os.Open(c.noted)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // A source is a package of this tree.
 type source struct {
 	ImportPath                                  string
-	Dir                                         string // becomes relative to the root, with slashes
+	Dir                                         string // later relative to the root, with slashes
 	Imports, TestImports, XTestImports          []string
 	EmbedFiles, TestEmbedFiles, XTestEmbedFiles []string
 }
@@ -53,7 +53,7 @@ func (t *tree) read(folder string, tests bool) ([]string, error) {
 			imports = append(imports, p.Imports...)
 		}
 	}
-	counted := map[string]bool{} // whatever folder they are in
+	counted := map[string]bool{} // wherever they are
 	needed := map[string]bool{}
 	for name := range code {
 		p := packages[name]
@@ -128,8 +128,8 @@ var (
 	fixture  = regexp.MustCompile(`Fixture\(\w+, "([\w/-]+)"`) // of package testkit
 )
 
-// outside returns the files outside a package's folder that its tests name: by a path that begins with dots, or as a fixture. Where that is a
-// folder, it is all that is in it but pages.
+// outside returns the files outside a package's folder that its tests name, by a path that begins with dots, or as a fixture. A folder stands for all
+// files in it except pages.
 func (t *tree) outside(folder string) ([]string, error) {
 	var named []string
 	for _, file := range t.files {
@@ -156,7 +156,7 @@ func (t *tree) outside(folder string) ([]string, error) {
 	return files, nil
 }
 
-// nearest returns the first of the folders on the way up from one, or "".
+// nearest returns the first of the given folders on the way up from a folder, or "".
 func nearest(folders map[string]bool, from string) string {
 	for ; ; from = path.Dir(from) {
 		switch {

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// A pass is a line of passedFile: when a step passed last, and the digest of what it read.
+// A pass is a line of passedFile: when a step last passed, and the digest of what it read.
 type pass struct{ date, digest, name string }
 
-// passed returns the lines of passedFile. One that is not a line counts for nothing: its step runs. A step may have several: git takes those of
-// both sides where branches meet (.gitattributes).
+// passed returns the passes in passedFile. A malformed line is ignored, so its step runs. A step may have several lines, since git keeps those of
+// both sides in a merge (.gitattributes).
 func (t *tree) passed() ([]pass, error) {
 	text, err := os.ReadFile(filepath.Join(t.root, passedFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -40,8 +40,8 @@ func since(passed []pass, name, digest string) string {
 	return ""
 }
 
-// remember notes that steps have passed, if their files have not changed since they began. digests are those from then, by the names of the steps.
-// Lines of steps that are not among all go.
+// remember records that steps have passed, if their files have not changed since they began. digests are the digests from that time, by the names of
+// the steps. Lines of steps that are not in all are removed.
 func (c *ci) remember(done, all []step, digests map[string]string) error {
 	clear(c.tree.sums)
 	var changed []string
@@ -75,13 +75,13 @@ func (c *ci) remember(done, all []step, digests map[string]string) error {
 		fmt.Fprintf(&text, "%s %s %s\n", p.date, p.digest, p.name)
 	}
 	file := filepath.Join(c.tree.root, passedFile)
-	if err := os.WriteFile(file+".tmp", []byte(text.String()), 0o644); err != nil { //nolint:gosec // it is in git
+	if err := os.WriteFile(file+".tmp", []byte(text.String()), 0o644); err != nil { //nolint:gosec // the file is in git
 		return err
 	}
 	return os.Rename(file+".tmp", file)
 }
 
-// rememberLong writes that make ci-long has passed with a digest, if the tree still has it.
+// rememberLong records that make ci-long has passed with a digest, if the tree still has that digest.
 func (c *ci) rememberLong(digest string) error {
 	steps, err := c.tree.steps()
 	if err != nil {

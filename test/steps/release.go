@@ -15,7 +15,7 @@ import (
 // tagged matches the tag of a release.
 var tagged = regexp.MustCompile(`^v((?:0|[1-9][0-9]*)\.(?:0|[1-9][0-9]*)\.(?:0|[1-9][0-9]*)(?:-[0-9A-Za-z.-]+)?)$`)
 
-// versioned are the files that say which version the SDKs have. They are released with toolsrv, in its version.
+// versioned are the files with the version of the SDKs, which are released with toolsrv and have the same version.
 var versioned = []struct{ file, pattern string }{
 	{"internal/author/project/scaffold.go", `const SDKVersion = "([^"]+)"`},
 	{"sdk/go/module.go", `const Version = "([^"]+)"`},
@@ -25,7 +25,7 @@ var versioned = []struct{ file, pattern string }{
 	{"sdk/rust/toolsrv/Cargo.toml", `toolsrv-macros = \{ version = "=([^"]+)"`},
 }
 
-// release says all at once what is missing for a release of this tree. Without a tag it goes by the version that the first of the SDKs' files says.
+// release reports everything that is missing for a release of this tree. Without a tag, it uses the version in the first of the SDKs' files.
 func (c *ci) release() error {
 	root := c.tree.root
 	var missing []string
@@ -83,7 +83,7 @@ func (c *ci) passedLong() (date string, err error) {
 	return "", fmt.Errorf("make ci-long passed on %s with another tree than this: run it, and commit %s", passed[at].date, passedFile)
 }
 
-// ask returns what git says of a checkout.
+// ask returns the output of git in a checkout.
 func ask(root string, arguments ...string) (string, error) {
 	cmd := exec.Command("git", arguments...)
 	cmd.Dir = root
@@ -94,7 +94,7 @@ func ask(root string, arguments ...string) (string, error) {
 	return string(out), nil
 }
 
-// committed makes sure that the tree has no uncommitted changes: Go would write that into a program.
+// committed checks that the tree has no uncommitted changes, which Go would mention in a program.
 func committed(root string) error {
 	status, err := ask(root, "status", "--porcelain")
 	if err == nil && status != "" {
@@ -103,7 +103,7 @@ func committed(root string) error {
 	return err
 }
 
-// tagOf returns the version that the commit's tag says. The SDK for Go, a module in a folder, needs a tag of its own.
+// tagOf returns the version in the commit's tag. The SDK for Go, a module in a folder, needs a tag of its own.
 func tagOf(root, proposed string) (string, error) {
 	list, err := ask(root, "tag", "--points-at", "HEAD")
 	if err != nil {
@@ -129,7 +129,7 @@ func tagOf(root, proposed string) (string, error) {
 	return versions[0], nil
 }
 
-// said returns the version that a file says.
+// said returns the version in a file.
 func said(root, file, pattern string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
 	if err != nil {
@@ -142,7 +142,7 @@ func said(root, file, pattern string) (string, error) {
 	return string(m[1]), nil
 }
 
-// changes makes sure that CHANGELOG.md has a section for a version, in the form of Keep a Changelog.
+// changes checks that CHANGELOG.md has a section for a version, in the form of Keep a Changelog.
 func changes(root, version string) error {
 	const file = "CHANGELOG.md"
 	text, err := os.ReadFile(filepath.Join(root, file))

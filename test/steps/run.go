@@ -19,17 +19,17 @@ type ci struct {
 	today string
 	make  func(out io.Writer, arguments []string) error
 	found func(program string) bool // in PATH
-	noted string                    // the file to which test/skips adds what became of tests; "": there is none
+	noted string                    // the file to which test/skips adds the outcomes of tests; "" if there is none
 
-	failed    atomic.Bool     // a step has, so that none begins any more
-	preparing sync.Mutex      // guards prepared, and is held while something is made before a step
+	failed    atomic.Bool     // a step has failed, so no other one begins
+	preparing sync.Mutex      // guards prepared, and is held while a prerequisite is made
 	prepared  map[string]bool // by target
 
 	mu         sync.Mutex // guards what follows, and out, tree and passedFile
-	took, left []string   // what is told at the end: how long each step took, and what was left out
+	took, left []string   // the report at the end: how long each step took, and which were left out
 }
 
-// run makes the steps that are due, or all.
+// run runs the steps that are due, or all.
 func (c *ci) run(all bool) error {
 	steps, err := c.tree.steps()
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *ci) run(all bool) error {
 	return errors.Join(c.each(turns, steps, digests), <-ended)
 }
 
-// each makes groups of steps one after the other, until one fails, here or beside these.
+// each runs groups of steps one after another, until one fails, here or in parallel.
 func (c *ci) each(groups [][]step, all []step, digests map[string]string) error {
 	for _, due := range groups {
 		if c.failed.Load() {
@@ -87,7 +87,7 @@ func (c *ci) each(groups [][]step, all []step, digests map[string]string) error 
 	return nil
 }
 
-// pass makes the steps of a group, and what they say must be made before, and remembers that they have passed.
+// pass runs the steps of a group after their prerequisites, and records that they have passed.
 func (c *ci) pass(due, all []step, digests map[string]string) error {
 	out := c.out
 	if due[0].waits {
@@ -99,7 +99,7 @@ func (c *ci) pass(due, all []step, digests map[string]string) error {
 		defer func() {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			_, _ = said.WriteTo(c.out) // it is told in vain then, like all else
+			_, _ = said.WriteTo(c.out) // then nothing can be reported any more
 		}()
 	}
 	done := map[string]string{}
@@ -148,7 +148,7 @@ func groups(steps []step) [][]step {
 	return all
 }
 
-// due returns the steps of a group that must run, and notes the others. since returns when a step passed with the same files, or "".
+// due returns the steps of a group that must run, and records the others for the report. since returns when a step passed with the same files, or "".
 func (c *ci) due(group []step, since func(step) string) []step {
 	var due []step
 	var dates []string
@@ -177,7 +177,7 @@ func (c *ci) due(group []step, since func(step) string) []step {
 	return due
 }
 
-// arguments returns what make is given for steps of a group.
+// arguments returns the arguments of make for steps of a group.
 func arguments(due []step) []string {
 	if due[0].group == "" {
 		return strings.Fields(due[0].name)
@@ -193,7 +193,7 @@ func arguments(due []step) []string {
 	return words
 }
 
-// timed makes make make something, and writes what that prints to out.
+// timed runs make, and writes its output to out.
 func (c *ci) timed(out io.Writer, arguments ...string) error {
 	name := "make " + strings.Join(arguments, " ")
 	c.mu.Lock()

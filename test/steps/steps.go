@@ -10,26 +10,27 @@ import (
 	"strings"
 )
 
-// A step is what make is given, with what it reads.
+// A step is the arguments of make for one step of CI, with what the step reads.
 type step struct {
 	name  string // such as "bench PACKAGES=wasmtools/auth"
 	reads []string
-	first []string // targets that are made before
-	needs []string // programs, one of which it takes; none if it is empty
-	waits bool     // more than it computes, so it runs beside others
+	first []string // targets that are made before it
+	needs []string // programs of which it needs one; empty if it needs none
+	waits bool     // it waits more than it computes, so it runs in parallel with others
 
-	// Steps of a group differ in a folder, and make is given all folders of those that are due at once. "": in none.
+	// Steps of a group differ only in a folder, and make gets the folders of all due steps at once. "" if the step is in no group.
 	group, folder string
 }
 
-// A template stands for a step for each package that it describes.
+// A template describes a step for each of several packages.
 type template struct {
 	step
-	in  []string // the folders of modules
+	in  []string // the folders of Go modules
 	has *regexp.Regexp
 }
 
-// one and several stand for the folder of a package in a template's name. For one, make runs once for each package; for several, once for all.
+// one and several are placeholders for the folder of a package in a template's name. With one, make runs once for each package; with several, once
+// for all.
 const (
 	one     = "@"
 	several = "@..."
@@ -48,7 +49,7 @@ func (t *template) of(folder string) step {
 	return s
 }
 
-// folder returns for which package a template has a step of a name.
+// folder returns the package for which a template has a step of that name.
 func (t *template) folder(name string) (folder string, ok bool) {
 	before, after, _ := strings.Cut(strings.Replace(t.name, several, one, 1), one)
 	if folder, ok = strings.CutPrefix(name, before); ok {
@@ -57,7 +58,7 @@ func (t *template) folder(name string) (folder string, ok bool) {
 	return folder, ok
 }
 
-// steps reads stepsFile. A step that a template makes, too, adds to it.
+// steps reads stepsFile. If a template also makes a step of the same name, both are added up.
 func (t *tree) steps() ([]step, error) {
 	text, err := os.ReadFile(filepath.Join(t.root, stepsFile))
 	if err != nil {
@@ -91,7 +92,8 @@ func (t *tree) steps() ([]step, error) {
 	return all, nil
 }
 
-// add adds a step, or what it says to the step of its name. Where a template can have its name it belongs to its group, too.
+// add adds a step, or adds its content to the step of the same name. If a template could make a step of that name, the step belongs to the template's
+// group, too.
 func add(all []step, templates []template, s step) []step {
 	at := slices.IndexFunc(all, func(other step) bool { return other.name == s.name })
 	for _, t := range templates {
@@ -113,7 +115,7 @@ func add(all []step, templates []template, s step) []step {
 	return all
 }
 
-// parse reads the lines of stepsFile: a step stands at the beginning of a line, and what belongs to it in the indented lines below it.
+// parse reads the lines of stepsFile: a step is at the beginning of a line, and its content in the indented lines below it.
 func parse(text string) ([]template, error) {
 	var all []template
 	for line := range strings.Lines(text) {
@@ -159,7 +161,7 @@ func parse(text string) ([]template, error) {
 	return all, nil
 }
 
-// having returns the folders of modules' packages, one of whose test files has a text.
+// having returns the folders of the modules' packages with a test file that contains a text.
 func (t *tree) having(modules []string, text *regexp.Regexp) ([]string, error) {
 	var folders []string
 	for _, file := range t.files {

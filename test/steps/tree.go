@@ -15,11 +15,11 @@ import (
 // A tree is a checkout.
 type tree struct {
 	root     string
-	files    []string                      // relative to root, with slashes, sorted: those that git knows or would take up, but passedFile
-	folders  map[string]bool               // those with Go files
-	modules  map[string]bool               // those with a go.mod
-	packages map[string]map[string]*source // by the folder of their module, and their own
-	sums     map[string]string             // of the files that were read so far
+	files    []string                      // relative to root, with slashes, sorted: all files that git tracks or would add, except passedFile
+	folders  map[string]bool               // folders with Go files
+	modules  map[string]bool               // folders with a go.mod
+	packages map[string]map[string]*source // by the folder of the module and the package's own
+	sums     map[string]string             // the digests of files that have been read so far
 }
 
 func openTree(root string) (*tree, error) {
@@ -35,7 +35,7 @@ func openTree(root string) (*tree, error) {
 	}
 	t := &tree{root: root, folders: map[string]bool{}, modules: map[string]bool{}, packages: map[string]map[string]*source{}, sums: map[string]string{}}
 	for name := range strings.SplitSeq(strings.TrimRight(string(names), "\x00"), "\x00") {
-		if _, err := os.Lstat(filepath.Join(root, name)); err == nil && name != passedFile { // git knows what is deleted, too
+		if _, err := os.Lstat(filepath.Join(root, name)); err == nil && name != passedFile { // git also lists deleted files
 			t.files = append(t.files, name)
 		}
 	}
@@ -88,7 +88,7 @@ func (t *tree) digest(s step) (string, error) {
 	return fmt.Sprintf("%x", h.Sum(nil)[:16]), nil
 }
 
-// add adds a file to a digest: its name, and what is in it, or where it leads if it is a link.
+// add adds a file to a digest: its name, and its content or, for a link, its target.
 func (t *tree) add(h hash.Hash, file string) error {
 	if t.sums[file] == "" {
 		name := filepath.Join(t.root, file)
@@ -105,8 +105,8 @@ func (t *tree) add(h hash.Hash, file string) error {
 }
 
 // match returns the files that a pattern matches, at least one. A pattern is the path of a file or a folder, whose
-// parts may be patterns of path.Match. A folder stands for all files in it but pages, which need a pattern of their own; a dot is all
-// files. Or it begins with go: or code: and has the folder of a package, or folder/... for all below it: see [tree.read].
+// parts may be patterns of path.Match. A folder stands for all files in it except pages, which need a pattern of their own; a dot stands for all
+// files. A pattern that begins with go: or code: has the folder of a package, or folder/... for all packages below it: see [tree.read].
 func (t *tree) match(pattern string) ([]string, error) {
 	var matched []string
 	var err error

@@ -1,9 +1,9 @@
-// Command systems checks the types of all packages below a folder, tests too, for systems that are not at hand, and vets those packages that have other
-// files there.
+// Command systems checks the types of all packages below a folder, including tests, for other systems than this one, and vets the packages that
+// consist of different files there.
 //
 //	systems DIR GOOS/GOARCH...
 //
-// Where it vetted all, the go command would compile them, many again for the tests of another.
+// It does not vet all packages, since for that the go command would compile them, many of them again for the tests of others.
 package main
 
 import (
@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// A listed is a package as go list has it: with its tests, without, or as the tests of another have it.
+// A listed is a package in the output of go list: with its tests, without them, or in the variant for the tests of another package.
 type listed struct {
 	ImportPath, Dir, ForTest string
 	GoFiles                  []string
@@ -47,7 +47,7 @@ type listed struct {
 	Error *struct{ Err string }
 }
 
-// check checks what is below a folder for systems, and writes what it and the go command have to say.
+// check checks the packages below a folder for systems, and writes what it and the go command report.
 func check(dir string, systems []string, out io.Writer) error {
 	here, err := list(dir, "", out)
 	if err != nil {
@@ -81,7 +81,7 @@ func checkFor(dir, system string, here []*listed, out io.Writer) error {
 	return cmd.Run()
 }
 
-// environment is that of the go command for a system; "" is this one.
+// environment returns the environment of the go command for a system; "" means this system.
 func environment(system string) []string {
 	env := append(os.Environ(), "CGO_ENABLED=0")
 	if os, arch, ok := strings.Cut(system, "/"); ok {
@@ -109,19 +109,19 @@ func list(dir, system string, out io.Writer) ([]*listed, error) {
 		if p.Error != nil {
 			return nil, fmt.Errorf("%s: %s", p.ImportPath, p.Error.Err)
 		}
-		if !strings.HasSuffix(p.ImportPath, ".test") { // what the go command writes
+		if !strings.HasSuffix(p.ImportPath, ".test") { // the main packages of tests, which the go command generates
 			all = append(all, p)
 		}
 	}
 }
 
-// ours reports whether all of a package is checked: it is of this module, and no copy for the tests of another.
+// ours reports whether a package is checked as a whole: it belongs to this module, and is not a variant for the tests of another package.
 func (p *listed) ours() bool {
 	name, _, _ := strings.Cut(p.ImportPath, " ")
 	return !p.Standard && p.Module != nil && p.Module.Main && !p.DepOnly && (p.ForTest == "" || name == p.ForTest || name == p.ForTest+"_test")
 }
 
-// other returns those of our packages that consist of other files than here.
+// other returns those of our packages that consist of different files than on this system.
 func other(there, here []*listed) []string {
 	files := map[string][]string{}
 	for _, p := range here {
@@ -138,14 +138,14 @@ func other(there, here []*listed) []string {
 	return slices.Compact(names)
 }
 
-// A program has the types of packages, by what go list calls them.
+// A program has the types of packages, by their names in go list.
 type program struct {
 	set      *token.FileSet
 	parsed   map[string]*ast.File
 	packages map[string]*types.Package
 }
 
-// typed checks the types of packages; what is not ours only as far as ours can see it.
+// typed checks the types of packages. Of other modules' packages it does not check the bodies of functions.
 func typed(all []*listed, system string) error {
 	_, arch, _ := strings.Cut(system, "/")
 	p := &program{set: token.NewFileSet(), parsed: map[string]*ast.File{}, packages: map[string]*types.Package{"unsafe": types.Unsafe}}
@@ -174,7 +174,7 @@ func typed(all []*listed, system string) error {
 		if l.Module != nil && l.Module.GoVersion != "" {
 			config.GoVersion = "go" + l.Module.GoVersion
 		}
-		p.packages[l.ImportPath], _ = config.Check(name, p.set, files, nil) // errs has what it says
+		p.packages[l.ImportPath], _ = config.Check(name, p.set, files, nil) // the errors are in errs
 	}
 	return errors.Join(errs...)
 }
@@ -194,7 +194,7 @@ func (p *program) parse(name string) (*ast.File, error) {
 // An importer finds what one package imports.
 type importer struct {
 	*program
-	names map[string]string // where go list calls it otherwise
+	names map[string]string // if go list uses a different name
 }
 
 func (i importer) Import(name string) (*types.Package, error) {

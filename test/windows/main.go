@@ -1,5 +1,5 @@
-// Command windows writes the DLL that Go's runtime asks for random numbers, for a wine that does not have it: those before 8.3. All that is in it is
-// the name of a function, and which one of another DLL does the same.
+// Command windows writes the DLL from which Go's runtime gets random numbers, for wine before 8.3, which lacks it. The DLL contains only the name of
+// a function, and which function of another DLL does the same.
 //
 //	go run ./test/windows ~/.wine/drive_c/windows/system32/bcryptprimitives.dll
 package main
@@ -23,7 +23,7 @@ func main() {
 	}
 }
 
-// Where the only section lies in memory, and in the file.
+// The offsets of the only section in memory and in the file.
 const (
 	address   = 0x1000
 	offset    = 0x200
@@ -35,13 +35,13 @@ func library(name, function, other string) []byte {
 	// https://learn.microsoft.com/windows/win32/debug/pe-format#the-edata-section-image-only
 	const directory = 40
 	texts := []byte(name + "\x00" + function + "\x00" + other + "\x00")
-	at := func(i int) uint32 { return uint32(address + directory + 4 + 4 + 4 + i) } // of texts, behind the three tables of one entry
+	at := func(i int) uint32 { return uint32(address + directory + 4 + 4 + 4 + i) } // the offset of texts, after the three tables of one entry each
 	var exports bytes.Buffer
 	write(&exports,
 		[4]uint32{3: at(0)}, // flags, time, version, name of the DLL
 		[3]uint32{1, 1, 1},  // first number, functions, names
 		[3]uint32{address + directory, address + directory + 4, address + directory + 8}, // functions, names, numbers
-		at(len(name)+1+len(function)+1),                                                  // a function inside of the exports is the name of another
+		at(len(name)+1+len(function)+1),                                                  // an address inside the export section is the name of another function
 		at(len(name)+1),
 		uint32(0),
 		texts,
@@ -77,6 +77,6 @@ func library(name, function, other string) []byte {
 
 func write(out *bytes.Buffer, parts ...any) {
 	for _, part := range parts {
-		_ = binary.Write(out, binary.LittleEndian, part) // of a fixed size, to memory
+		_ = binary.Write(out, binary.LittleEndian, part) // of a fixed size, written to memory
 	}
 }

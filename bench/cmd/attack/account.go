@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// The attacks on what a process has little of: mappings, memory, file descriptors.
+// The attacks on the scarce resources of a process: mappings, memory, file descriptors.
 
 func attackMappings(ctx context.Context, a *arena) error {
 	const tools, each = 3000, 8
@@ -29,7 +29,7 @@ func attackMappingsBusy(ctx context.Context, a *arena) error {
 		load{clients: 64, path: times(tools*each, func(i int) string { return path(i / each) })})
 }
 
-// mappings calls many tools, and looks how many mappings the server has meanwhile.
+// mappings calls many tools, and watches how many mappings the server has meanwhile.
 func mappings(ctx context.Context, a *arena, o service.Options, like assemble.Tool, tools int, l load) error {
 	if err := a.fill(tools, like); err != nil {
 		return err
@@ -45,7 +45,7 @@ func mappings(ctx context.Context, a *arena, o service.Options, like assemble.To
 	go func() {
 		defer close(watched)
 		for watching.Err() == nil {
-			n, _ := s.Mappings() // judge reports a process that is gone
+			n, _ := s.Mappings() // if the process is gone, judge reports it
 			most = max(most, n)
 			select {
 			case <-watching.Done():
@@ -63,7 +63,7 @@ func mappings(ctx context.Context, a *arena, o service.Options, like assemble.To
 	if allowed, err := maxMappings(); err != nil || most >= allowed*95/100 {
 		return fmt.Errorf("%d of %d mappings were taken, the bar is 95 %%: %w", most, allowed, err)
 	}
-	// An instance that waits for nothing can always be let go for one that is asked for.
+	// An idle instance can always be closed to make room for a needed one.
 	if got.served < (got.served+got.refused)*9/10 {
 		return errors.New("less than nine of ten calls were served")
 	}
@@ -93,7 +93,7 @@ func attackMemory(ctx context.Context, a *arena) error {
 		o.Cgroup = group.directory
 		a.tell("in a cgroup of %d MiB", most>>20)
 	} else {
-		// What the account gives to guests is a share of what a process may have.
+		// The memory account gives guests a share of the process's memory.
 		o.Server = `memory = "160MiB"`
 		a.tell("NO CGROUP (%v), so [server] memory is set to 160 MiB", err)
 	}
@@ -165,7 +165,7 @@ func attackElements(ctx context.Context, a *arena) error {
 			return err
 		}
 	}
-	var refused atomic.Int64 // for the reason that is due
+	var refused atomic.Int64 // for the expected reason
 	each := func(line []byte) {
 		if bytes.Contains(line, []byte("file refused")) && bytes.Contains(line, []byte("element")) {
 			refused.Add(1)
@@ -175,7 +175,7 @@ func attackElements(ctx context.Context, a *arena) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.Quiet(ctx); err != nil { // a call that waits for its module to be compiled would attack nothing
+	if _, err := s.Quiet(ctx); err != nil { // calls that wait until the module is compiled would attack nothing
 		return errors.Join(s.Died(), err)
 	}
 	got := load{clients: 8, path: times(32, func(i int) string { return path(i / 16) }), allow: []string{"tool_timeout", "not_found"}}.run(ctx, s)

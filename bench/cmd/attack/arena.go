@@ -13,12 +13,12 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// An arena is where one attack takes place.
+// An arena is the server, the directory and the output of one attack.
 type arena struct {
 	directory string
 	binary    string
 	cgroup    string
-	facts     []string // what was seen, for the attack's line
+	facts     []string // observations for the attack's line
 	running   []*service.Service
 	after     []func()
 }
@@ -44,7 +44,7 @@ func (a *arena) start(ctx context.Context, o service.Options) (*service.Service,
 	return s, s.Ready(ctx)
 }
 
-// close stops what was started. A server that does not drain in time, or had ended before, has missed the bar.
+// close stops the server. A server that does not drain in time, or had ended before, has missed the bar.
 func (a *arena) close() error {
 	var errs []error
 	for _, s := range a.running {
@@ -84,7 +84,7 @@ const namespace = "attack"
 // path is the path of tool number i of fill.
 func path(i int) string { return fmt.Sprintf("/%s/t%d", namespace, i) }
 
-// peak reports the most memory that the server had, and fails above most bytes; 0 means no bound.
+// peak reports the most memory that the server had, and fails if it was above most bytes; 0 means no limit.
 func (a *arena) peak(s *service.Service, most int64) error {
 	_, peak, err := s.Resident()
 	if err != nil {

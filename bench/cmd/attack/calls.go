@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// The attacks on the log, on limits of time, and on calls of others.
+// The attacks on the log, on time limits, and on other callers.
 
 func attackLog(ctx context.Context, a *arena) error {
 	if err := a.fill(1, assemble.Tool{Lines: 100, Line: 1 << 20}); err != nil {
@@ -30,7 +30,7 @@ func attackLog(ctx context.Context, a *arena) error {
 	const calls = 200
 	before := s.Log.Bytes.Load()
 	got := load{clients: 8, path: times(calls, func(int) string { return path(0) })}.run(ctx, s)
-	err = errors.Join(got.judge(s), s.Stop(20*time.Second)) // so that all is written
+	err = errors.Join(got.judge(s), s.Stop(20*time.Second)) // so that all lines are written
 	each := (s.Log.Bytes.Load() - before) / calls
 	a.tell("%v, %d KiB of log for a call", &got, each>>10)
 	if each > 512<<10 {
@@ -67,7 +67,7 @@ func attackOverload(ctx context.Context, a *arena) error {
 	close(done)
 	all.Wait()
 	err = errors.Join(err, s.Stop(20*time.Second), crowd.answers())
-	// Each request that was served has a line of its own; all are written, now that it has ended.
+	// Each served request has a line of its own. All lines are written now that the server has ended.
 	lines := s.Log.Lines.Load() - logged - int64(alone.Served+crowd.served+beside.Served)
 	a.tell("the crowd %v; the neighbour's p50 %.2f ms, %.2f alone", &crowd, beside.P50*1e3, alone.P50*1e3)
 	a.tell("%d further lines of log", lines)
@@ -99,7 +99,7 @@ func attackMoves(ctx context.Context, a *arena) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.Quiet(ctx); err != nil { // it takes longer to compile than a call may
+	if _, err := s.Quiet(ctx); err != nil { // compiling takes longer than a call may
 		return err
 	}
 	crowd := func(tool int) (got tally, p50 float64, err error) {
@@ -133,7 +133,7 @@ func attackMoves(ctx context.Context, a *arena) error {
 	return err
 }
 
-// attackSpin makes one file's tools compute for ever, as many calls at a time as there may be.
+// attackSpin makes the tools of one file compute forever, with as many calls at a time as are allowed.
 func attackSpin(ctx context.Context, a *arena) error {
 	const tools, each, span = 400, 8, 10 * time.Second
 	var manifest strings.Builder
@@ -159,7 +159,7 @@ func attackSpin(ctx context.Context, a *arena) error {
 	if err != nil {
 		return err
 	}
-	// beside makes that many clients spin, and returns what the neighbour sees meanwhile.
+	// beside makes that many clients call a tool that spins, and returns what the neighbour sees meanwhile.
 	beside := func(clients int) (n neighbour, crowd tally, err error) {
 		var all sync.WaitGroup
 		done := make(chan struct{})
@@ -195,11 +195,10 @@ func attackSpin(ctx context.Context, a *arena) error {
 	return nil
 }
 
-// neighbourCommand makes this program the neighbour: a separate process, so that it does not wait for its turn behind
-// the crowd's goroutines.
+// neighbourCommand makes this program the neighbour: a separate process, so that its goroutine does not wait behind those of the other clients.
 const neighbourCommand = "neighbour"
 
-// A neighbour is what a client has seen that makes one call after the other.
+// A neighbour has the results of a client that makes one call after another.
 type neighbour struct {
 	Served int
 	P50    float64 // seconds
@@ -220,7 +219,7 @@ func measureNeighbour(ctx context.Context, url string, span time.Duration) (n ne
 	return n, json.Unmarshal(text, &n)
 }
 
-// beNeighbour calls url for a time. It fails where a call is answered otherwise than with 200.
+// beNeighbour calls url for a time. It fails if the status of an answer is not 200.
 func beNeighbour(arguments []string, out io.Writer) error {
 	if len(arguments) != 2 {
 		return errors.New("usage: attack neighbour URL SPAN")

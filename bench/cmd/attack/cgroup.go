@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// A cgroup is a group of processes with a limit of memory, of version 2 or 1.
+// A cgroup is a control group with a memory limit, of version 2 or 1.
 type cgroup struct{ directory string }
 
-// A place is where a group can be made, and how its memory is limited there.
+// A place is a folder in which a group can be made, and how its memory is limited there.
 type place struct {
 	parent string
-	limit  string // name of the file
-	swap   string // and of that for swap; what is written counts where there is such a file
-	most   int64  // of swap, in bytes
+	limit  string // the name of the file with the limit
+	swap   string // the name of the file for swap, which is written if it exists
+	most   int64  // the limit of swap, in bytes
 }
 
-// newCgroup makes a group below parent, of version 2, or where parent is "" beside this process's own, or below it in version 1.
-// It changes nothing of the groups that are there.
+// newCgroup makes a group below parent, of version 2. If parent is "", the group is beside this process's own, or below it in version 1. Existing
+// groups are not changed.
 func newCgroup(parent string, memory int64) (*cgroup, error) {
 	places := []place{{parent, "memory.max", "memory.swap.max", 0}}
 	if parent == "" {
@@ -39,7 +39,7 @@ func newCgroup(parent string, memory int64) (*cgroup, error) {
 			errs = append(errs, err)
 			continue
 		}
-		limit, err := os.OpenFile(filepath.Join(g.directory, p.limit), os.O_WRONLY, 0) // which is there, if memory can be limited here
+		limit, err := os.OpenFile(filepath.Join(g.directory, p.limit), os.O_WRONLY, 0) // the file exists if memory can be limited here
 		if err == nil {
 			_, err = limit.WriteString(strconv.FormatInt(memory, 10))
 			err = errors.Join(err, limit.Close())
@@ -54,7 +54,7 @@ func newCgroup(parent string, memory int64) (*cgroup, error) {
 	return nil, errors.Join(errs...)
 }
 
-// tellGroup tells the most memory that the group had, and fails where the system killed one of its processes.
+// tellGroup reports the most memory that the group had, and fails if the system killed one of its processes.
 func tellGroup(a *arena, g *cgroup) error {
 	for _, peak := range []string{"memory.peak", "memory.max_usage_in_bytes"} {
 		text, err := os.ReadFile(filepath.Join(g.directory, peak))
@@ -68,7 +68,7 @@ func tellGroup(a *arena, g *cgroup) error {
 		a.tell("%d MiB at most together", n>>20)
 	}
 	for _, events := range []string{"memory.events", "memory.oom_control"} {
-		text, _ := os.ReadFile(filepath.Join(g.directory, events)) // of one version, or of the other
+		text, _ := os.ReadFile(filepath.Join(g.directory, events)) // the names in the two versions
 		for line := range strings.Lines(string(text)) {
 			if n, ok := strings.CutPrefix(strings.TrimSpace(line), "oom_kill "); ok && n != "0" {
 				return fmt.Errorf("the system killed %s processes for want of memory", n)
@@ -88,7 +88,7 @@ func (g *cgroup) remove() {
 	}
 }
 
-// findPlaces returns where groups may be made, by what is mounted and which groups this process is in.
+// findPlaces returns where groups may be made, judging by the mounts and the groups that this process is in.
 func findPlaces(memory int64) (places []place, err error) {
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
@@ -112,7 +112,7 @@ func findPlaces(memory int64) (places []place, err error) {
 		mount, options := fields[1], strings.Split(fields[3], ",")
 		switch {
 		case fields[2] == "cgroup2":
-			// A group with processes in it can't have groups with controllers below it, so the new one goes beside it.
+			// A group with processes can't have groups with controllers below it, so the new group goes beside it.
 			places = append(places, place{filepath.Join(mount, filepath.Dir(own[""])), "memory.max", "memory.swap.max", 0})
 		case fields[2] == "cgroup" && slices.Contains(options, "memory"):
 			places = append(places, place{filepath.Join(mount, own["memory"]), "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", memory})

@@ -16,13 +16,13 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// The attacks on what compiles.
+// The attacks on the compiler.
 
 func attackShapes(ctx context.Context, a *arena) error {
 	for i, body := range []assemble.Body{
 		assemble.Live(2500, 2500),  // 28 KB took 1.0 GB and 6 s
 		assemble.Straight(100_000), // 771 KB took 5.0 GB
-		assemble.Locals(100, 9000), // the most that a bound of locals times branches allowed
+		assemble.Locals(100, 9000), // the most that a limit on locals times branches once allowed
 	} {
 		err := a.put(assemble.Tool{Namespace: namespace, Name: fmt.Sprint("t", i), Bodies: []assemble.Body{body}})
 		if err != nil {
@@ -84,7 +84,7 @@ func attackCompile(ctx context.Context, a *arena) error {
 		{Bodies: []assemble.Body{assemble.Minima(384_000)}},                      // took 960 MB
 		{Bodies: tiny}, // took 17.8 s
 		{Bodies: []assemble.Body{assemble.Fills(300, 300)}},                       // which may be small enough
-		{Bodies: []assemble.Body{assemble.Live(600, 5000)}},                       // which is expensive, and accepted
+		{Bodies: []assemble.Body{assemble.Live(600, 5000)}},                       // it is expensive but accepted
 		{Bodies: slices.Repeat([]assemble.Body{assemble.Locals(100, 2500)}, 24)},  // and several functions
 		{Bodies: []assemble.Body{assemble.TableFills(1000)}, Elements: []int{10}}, // which may be small enough, too
 	}
@@ -141,7 +141,7 @@ func attackDear(ctx context.Context, a *arena) error {
 	for i := range 5 {
 		err = errors.Join(err, a.put(assemble.Tool{Namespace: namespace, Name: fmt.Sprint("t", i), Number: int32(i), Bodies: dearBodies(i)}))
 	}
-	time.Sleep(time.Second) // they are seen, and compiled
+	time.Sleep(time.Second) // the files have been noticed and compiled
 	arrived, err1 := a.arrives(ctx, s, "late")
 	cheap.Number = 2
 	replaced, err2 := a.replaces(ctx, s, cheap)
@@ -163,7 +163,7 @@ func attackDear(ctx context.Context, a *arena) error {
 	return err
 }
 
-// settles waits until a tool is served, or its file is refused, and says which.
+// settles waits until a tool is served or its file is refused, and reports which.
 func (a *arena) settles(ctx context.Context, s *service.Service, path string) (served bool, err error) {
 	client := &http.Client{Timeout: hang}
 	for {
@@ -179,8 +179,8 @@ func (a *arena) settles(ctx context.Context, s *service.Service, path string) (s
 	}
 }
 
-// dearBodies are functions that together compile for seconds: a hundred kilobytes of them whose values live long, or
-// megabytes of ordinary ones.
+// dearBodies are functions that together take seconds to compile: a hundred kilobytes of functions with long-lived values, or megabytes of ordinary
+// ones.
 func dearBodies(kind int) (bodies []assemble.Body) {
 	for i := range 15_000 {
 		switch {
@@ -195,8 +195,7 @@ func dearBodies(kind int) (bodies []assemble.Body) {
 	return bodies
 }
 
-// replaces puts another version in place of a tool, and returns how long it took until it was served: the list of tools
-// shows a version by its digest.
+// replaces replaces a tool by another version, and returns how long it took until that was served, as the digest in the list of tools shows.
 func (a *arena) replaces(ctx context.Context, s *service.Service, t assemble.Tool) (time.Duration, error) {
 	module, err := t.Module()
 	if err != nil {
@@ -286,7 +285,7 @@ func attackStart(ctx context.Context, a *arena) error {
 		return err
 	}
 	begin := time.Now()
-	s, err := service.Start(ctx, service.Options{Binary: a.binary, Directory: a.directory}) // not until it is ready
+	s, err := service.Start(ctx, service.Options{Binary: a.binary, Directory: a.directory}) // not before the server is ready
 	if err != nil {
 		return err
 	}
@@ -297,7 +296,7 @@ func attackStart(ctx context.Context, a *arena) error {
 	if err := errors.Join(got.judge(s), s.Ready(ctx)); err != nil {
 		return err
 	}
-	// What was called last is compiled before what nobody has called, and nobody waits for all of it.
+	// Tools that were called last are compiled before those that nobody has called, and no call waits for all of them.
 	each := load{clients: 48, path: times(tools, path)}.run(ctx, s)
 	a.tell("each called once by 48 clients: %v", &each)
 	if err := each.judge(s); err != nil {

@@ -17,17 +17,17 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// The attacks on connections: many clients that send little, or nothing, and wait.
+// The attacks on connections: many clients that send little or nothing, and wait.
 
 const (
 	// token is the witness's token, which the besiegers don't have.
 	token = "the-witness-has-this-token"
-	// witnessed is how long the witness looks.
+	// witnessed is how long the witness sends requests.
 	witnessed = 8 * time.Second
-	// rate is how many besiegers come or come again in a second: they take places and memory. What more of them would take first is the
-	// processor, which is another attack.
+	// rate is how many besiegers connect, or connect again, in a second, to take places and memory. More of them would use up the processor first,
+	// which is a different attack.
 	rate = 1000
-	// prompt is how long an answer to the witness may take.
+	// prompt is how long an answer to the witness may take at most.
 	prompt = 2 * time.Second
 )
 
@@ -53,14 +53,14 @@ func attackHeadLines(ctx context.Context, a *arena) error {
 	return a.besiegeWithin(ctx, 512<<20, 9_500, head.String(), true)
 }
 
-// attackBodies has clients of a server that asks for no token.
+// attackBodies attacks a server that asks for no token.
 func attackBodies(ctx context.Context, a *arena) error {
 	const size = 65_000
 	return a.besiegeWithin(ctx, 512<<20, 9_500, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{\"a\":\"%s",
 		path(0), size, strings.Repeat("x", size-100)), false)
 }
 
-// besiegeWithin is besiege of a server that has so much memory, and must have some of it left.
+// besiegeWithin is besiege for a server with that much memory, some of which must be left.
 func (a *arena) besiegeWithin(ctx context.Context, memory int64, besiegers int, sends string, withToken bool) error {
 	group, err := newCgroup(a.cgroup, memory)
 	if err != nil {
@@ -71,7 +71,8 @@ func (a *arena) besiegeWithin(ctx context.Context, memory int64, besiegers int, 
 	return a.besiege(ctx, service.Options{Cgroup: group.directory}, besiegers, sends, withToken, memory*8/10)
 }
 
-// besiege makes many clients connect, send something and wait, and come again when they are sent away. Meanwhile a witness probes and calls.
+// besiege makes many clients connect, send something and wait, and connect again when they are disconnected. Meanwhile a witness sends probes and
+// calls.
 func (a *arena) besiege(ctx context.Context, o service.Options, besiegers int, sends string, withToken bool, most int64) error {
 	if err := a.fill(1, assemble.Tool{}); err != nil {
 		return err
@@ -116,7 +117,7 @@ func (a *arena) besiege(ctx context.Context, o service.Options, besiegers int, s
 	return errors.Join(s.Died(), err, a.peak(s, most))
 }
 
-// pace lets besiegers come, until ctx ends.
+// pace lets besiegers connect at a fixed rate, until ctx ends.
 func pace(ctx context.Context, turn chan<- struct{}) {
 	defer close(turn)
 	const step = 20 * time.Millisecond
@@ -141,7 +142,7 @@ func pace(ctx context.Context, turn chan<- struct{}) {
 func sit(ctx context.Context, host, sends string, came, in *atomic.Int64) {
 	conn, err := (&net.Dialer{Timeout: hang}).DialContext(ctx, "tcp", host)
 	if err != nil {
-		return // the server lets nobody in, which the witness tells
+		return // the server lets nobody in, as the witness will report
 	}
 	came.Add(1)
 	in.Add(1)
@@ -154,16 +155,16 @@ func sit(ctx context.Context, host, sends string, came, in *atomic.Int64) {
 	_, _ = conn.Read(make([]byte, 1))
 }
 
-// A witness is a client that is there for something.
+// A witness is a client with real requests.
 type witness struct {
 	url, token  string
-	fresh, kept *http.Client // with a new connection for each request, and with one that is kept
+	fresh, kept *http.Client // a client with a new connection for each request, and one that keeps its connection
 
 	asked int
 	worst time.Duration
 }
 
-// look asks for a while, and returns what was wrong.
+// look sends requests for a while, and returns what went wrong.
 func (w *witness) look(ctx context.Context, long time.Duration) error {
 	var errs []error
 	for begun := time.Now(); time.Since(begun) < long && len(errs) < 5 && ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
@@ -195,7 +196,7 @@ func (w *witness) probe(ctx context.Context) error {
 	return w.do(ctx, w.fresh, http.MethodGet, "/healthz", "", `{"status":"ok"}`)
 }
 
-// call calls a tool. Where there are no tokens, it may have to try again: nobody can tell the witness from the others.
+// call calls a tool. If there are no tokens, it may have to try again, since the server can't tell the witness from the others.
 func (w *witness) call(ctx context.Context, client *http.Client) error {
 	const body = `{"a":1}`
 	begun := time.Now()
@@ -237,7 +238,7 @@ func (w *witness) do(ctx context.Context, client *http.Client, method, path, bod
 	return nil
 }
 
-// String is what an attack's line says of it.
+// String returns the text for the attack's line.
 func (w *witness) String() string {
 	return fmt.Sprintf("%d requests of the witness, the longest %.2f s", w.asked, w.worst.Seconds())
 }

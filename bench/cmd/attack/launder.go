@@ -14,8 +14,8 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// launderer sends requests until one is refused, and has itself called to send more. A second tool, which may send none, has it called
-// again and again, and so it has a third one, which says a secret in each call.
+// launderer sends requests until one is refused, and has itself called to send more. A second tool, which may send none, calls it again and again,
+// and also a third tool, which prints a secret in each call.
 const launderer = `from toolsrv import Failure, Needs, http, needs, secrets, tool, tools
 
 def more(depth: int) -> None:

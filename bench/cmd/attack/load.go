@@ -16,27 +16,27 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// hang is how long no answer may take.
+// hang is how long an answer may take at most.
 const hang = 30 * time.Second
 
-// A tally is how requests were answered.
+// A tally counts how requests were answered.
 type tally struct {
-	served  int // 200, with the output that is due
+	served  int // 200 with the expected output
 	refused int // 503 with Retry-After
-	allowed int // what load's caller allows
+	allowed int // errors that the load allows
 	wrong   int
-	first   []string        // of the wrong ones
-	times   []time.Duration // of the served ones
+	first   []string        // of wrong answers
+	times   []time.Duration // of served requests
 	worst   time.Duration   // of all
 }
 
 // A load is many requests.
 type load struct {
 	clients int
-	path    func(i int) (path string, more bool) // of request number i
-	body    string                               // that is sent; "": one with the request's number
-	output  func(i int) string                   // that is due for it; if nil, what was sent
-	allow   []string                             // codes of errors besides overloaded and not_ready
+	path    func(i int) (path string, more bool) // the path of request number i
+	body    string                               // the body; "" means one with the request's number
+	output  func(i int) string                   // the expected output; if nil, what was sent
+	allow   []string                             // allowed error codes besides overloaded and not_ready
 }
 
 // times makes the requests go to n paths in turn.
@@ -56,7 +56,7 @@ func until(done <-chan struct{}, path string) func(int) (string, bool) {
 	}
 }
 
-// run makes the requests. It ends early when the server has.
+// run makes the requests. It ends early if the server has ended.
 func (l load) run(ctx context.Context, s *service.Service) tally {
 	client := &http.Client{Timeout: hang, Transport: &http.Transport{MaxIdleConnsPerHost: l.clients}}
 	defer client.CloseIdleConnections()
@@ -98,7 +98,7 @@ func (l load) run(ctx context.Context, s *service.Service) tally {
 	return sum
 }
 
-// call makes a request, whose answer should be want, and returns the code of an error that has the right form.
+// call makes a request whose answer should be want, and returns the code of a well-formed error.
 func call(client *http.Client, url, body, want string) (code string, err error) {
 	answer, err := client.Post(url, "application/json", strings.NewReader(body))
 	if err != nil {
@@ -148,7 +148,7 @@ func (t *tally) add(code string, err error, took time.Duration, allow []string) 
 	}
 }
 
-// judge returns what is wrong with the answers: of all attacks alike.
+// judge returns what is wrong with the answers, by the rules for all attacks.
 func (t *tally) judge(s *service.Service) error {
 	if err := s.Died(); err != nil {
 		return err
@@ -174,7 +174,7 @@ func (t *tally) String() string {
 	return text + fmt.Sprintf(", the longest %.2f s", t.worst.Seconds())
 }
 
-// at is a percentile of the times of what was served.
+// at returns a percentile of the times of served requests.
 func (t *tally) at(percent float64) time.Duration {
 	if len(t.times) == 0 {
 		return hang
@@ -182,7 +182,7 @@ func (t *tally) at(percent float64) time.Duration {
 	return measure.Percentile(t.times, percent)
 }
 
-// answers is judge where the server has been stopped since.
+// answers is judge for a server that has been stopped since.
 func (t *tally) answers() error {
 	if t.wrong > 0 {
 		return fmt.Errorf("%d answers were neither right nor 503, such as: %s", t.wrong, strings.Join(t.first, " | "))

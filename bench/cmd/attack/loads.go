@@ -15,15 +15,15 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// The attacks on what loading a file takes, and on what is kept of it, in control groups.
+// The attacks on the memory that loading files takes, and on what is kept of them, in control groups.
 
 const mib = 1 << 20
 
-// A batch is some files that come to a server with so much memory.
+// A batch is a set of files for a server with that much memory.
 type batch struct {
 	memory int64
 	files  int
-	kind   string                      // of the files, for the attack's line
+	kind   string                      // the number of files, for the attack's line
 	put    func(a *arena, i int) error // puts file number i, which is called big and its number
 }
 
@@ -61,7 +61,7 @@ func attackBundles(ctx context.Context, a *arena) error {
 	put := func(a *arena, i int) error {
 		folder := filepath.Join(service.Tools(a.directory), namespace)
 		noise := make([]byte, size/4*3)
-		_, _ = rand.NewChaCha8([32]byte{byte(i)}).Read(noise) // documented not to fail
+		_, _ = rand.NewChaCha8([32]byte{byte(i)}).Read(noise) // never fails, by its documentation
 		text := strings.ReplaceAll(fmt.Sprintf(python.source, i), fmt.Sprint("t", i), fmt.Sprint("big", i))
 		for rest := base64.StdEncoding.EncodeToString(noise); rest != ""; {
 			n := min(len(rest), mib)
@@ -73,8 +73,8 @@ func attackBundles(ctx context.Context, a *arena) error {
 	return loadAll(ctx, a, batch{256 * mib, 8, "15 MiB of Python", put})
 }
 
-// loadAll starts a server in a control group on the files of a batch and a small tool, which is called when all of them are read. It starts
-// it a second time, with what is in the cache then.
+// loadAll starts a server in a control group with the files of a batch and a small tool, which is called when all files are read. It then starts the
+// server a second time with the cache of the first.
 func loadAll(ctx context.Context, a *arena, b batch) error {
 	all := a.directory
 	defer func() { a.directory = all }()

@@ -1,11 +1,11 @@
-// Command attack starts the real server with real modules, attacks it in the ways that have once brought it down, and
-// says of each attack whether the server kept what is asked of it: whatever happens, it answers 503 with Retry-After at
-// worst, never 500, never hangs, never ends. Each attack has further bars of its own.
+// Command attack starts the real server with real modules, attacks it in the ways that have once brought it down, and reports for each attack whether
+// the server kept its promise: at worst it answers 503 with Retry-After, and it never answers 500, hangs or ends. Each attack has further bars of its
+// own.
 //
 //	attack [-server BINARY] [-only NAME,...] [-list]
 //
-// `make attack` builds what is needed; `make attack ATTACK=mappings` makes one. One line for each goes to stdout; the exit
-// code is 1 where a bar was missed. The modules are written by hand, so that no compiler is needed.
+// `make attack` builds what is needed; `make attack ATTACK=mappings` makes one attack. One line for each attack goes to stdout; the exit code is 1 if
+// a bar was missed. The modules are written by hand, so that no compiler is needed.
 package main
 
 import (
@@ -29,7 +29,7 @@ func main() {
 // An attack is one way to harm a server.
 type attack struct {
 	name string
-	what string // is done, and the bar
+	what string // what is done, and the bar
 	run  func(ctx context.Context, a *arena) error
 }
 
@@ -71,7 +71,7 @@ func attacks() []attack {
 	}
 }
 
-// errSkipped is the cause of an attack that could not be made as described.
+// errSkipped is returned by an attack that could not be made as described.
 var errSkipped = errors.New("skipped")
 
 func run(ctx context.Context, arguments []string, out, _ io.Writer) error {

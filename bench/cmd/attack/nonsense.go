@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// nonsense are the kinds of requests that anybody can send as fast as the network carries them, with the status of each.
+// nonsense are kinds of requests that anybody can send as fast as the network allows, with their statuses.
 func nonsense() []sent {
 	const token = "Bearer attack-attack-attack"
 	return []sent{
@@ -32,7 +32,7 @@ func nonsense() []sent {
 	}
 }
 
-// A sent is a request, and the status that it gets.
+// A sent is a request and the status that it gets.
 type sent struct {
 	status             int
 	method, path, body string
@@ -87,7 +87,7 @@ func attackNonsense(ctx context.Context, a *arena) error {
 		})
 	}
 	all.Wait()
-	err = errors.Join(wrong, s.Stop(20*time.Second)) // so that all is written
+	err = errors.Join(wrong, s.Stop(20*time.Second)) // so that all lines are written
 	lines, bytes = s.Log.Lines.Load()-lines, s.Log.Bytes.Load()-bytes
 	a.tell("%d requests of %d kinds in %v: %d lines, %.1f KiB of log a second", requests.Load(), len(kinds), span, lines, float64(bytes)/1024/span.Seconds())
 	if most := int64(len(kinds)) * int64(span/time.Second+2); err == nil && lines > most {

@@ -15,9 +15,9 @@ import (
 	"github.com/toolsrv/toolsrv/internal/manifest"
 )
 
-// The attack on what is kept of files that nobody calls: short texts that become large schemas.
+// The attack on the memory of files whose tools nobody calls: short texts that become large schemas.
 
-// A shape returns the schema of a tool, an object, with about that many bytes.
+// A shape returns a tool's schema, a JSON object of about that many bytes.
 type shape struct {
 	name   string
 	schema func(bytes int) string
@@ -84,7 +84,7 @@ func attackSchemas(ctx context.Context, a *arena) error {
 		}
 	}
 	var refused, unexplained atomic.Int64
-	// What the server sets itself in 1 GiB. A control group of that size would have it swap instead, where there is swap.
+	// These are the limits that the server sets itself with 1 GiB. In a control group of that size it would swap instead, if there is swap.
 	o := service.Options{Server: `memory = "512MiB"`, Env: []string{"GOMEMLIMIT=460MiB"}, Each: func(line []byte) {
 		if strings.Contains(string(line), "refused") && strings.Contains(string(line), ".wasm") {
 			if refused.Add(1); !strings.Contains(string(line), "server.memory") {

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// A language is one in which the attack writes scripts. Each script answers with its own number.
+// A language is a language in which the attack writes scripts. Each script answers with its own number.
 type language struct{ name, ending, source string }
 
 var (
@@ -48,7 +48,7 @@ func fillScripts(a *arena, n int, l language) error {
 	return nil
 }
 
-// withScripts are keys of [tools], where the further tables of a configuration begin.
+// withScripts is a line of the table [tools], after which further tables can follow.
 const withScripts = "scripts = true\n"
 
 func attackScripts(ctx context.Context, a *arena) error { return readScripts(ctx, a, "256MiB", 2) }
@@ -57,8 +57,8 @@ func attackScripts512(ctx context.Context, a *arena) error { return readScripts(
 
 func attackScripts1024(ctx context.Context, a *arena) error { return readScripts(ctx, a, "1GiB", 20) }
 
-// readScripts has many scripts called in turn, by few clients and by many, with that much memory for all of them. Many clients get a part of what
-// one gets at least: where one finds all instances idle, many make each other's start again.
+// readScripts has many scripts called in turn, by few clients and by many, with that much memory for all scripts. Many clients must get at least a
+// given fraction of the answers that one gets: one client finds all instances idle, but many make each other's instances start again.
 func readScripts(ctx context.Context, a *arena, memory string, part float64) error {
 	const scripts, each = 100, 15 * time.Second
 	if err := fillScripts(a, scripts, python); err != nil {
@@ -100,8 +100,7 @@ func readScripts(ctx context.Context, a *arena, memory string, part float64) err
 	return nil
 }
 
-// attackScriptsMany compares how long scripts take to be started with little memory and with much, from the first to the last, so that it
-// is the same on all machines.
+// attackScriptsMany compares how long starting all scripts takes with little memory and with much. A ratio is the same on all machines.
 func attackScriptsMany(ctx context.Context, a *arena) error {
 	const scripts = 150
 	if err := fillScripts(a, scripts, python); err != nil {
@@ -134,7 +133,7 @@ func attackScriptsMany(ctx context.Context, a *arena) error {
 		}
 		processor, err := s.Processor()
 		a.tell("with %s in %.1f s, and %.1f s of processor time since the start", memory, took[i].Seconds(), processor.Seconds())
-		// What the cache has of the scripts would have the next one start none of them.
+		// With the cache, the next server would start none of the scripts.
 		if err = errors.Join(err, s.Stop(20*time.Second), os.RemoveAll(service.Cache(a.directory))); err != nil {
 			return err
 		}

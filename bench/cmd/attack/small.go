@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// The attacks on servers that have little memory: the least that docs/operations.md promises.
+// The attacks on servers with little memory: the least with which docs/operations.md promises that they work.
 
 func attackSmall(ctx context.Context, a *arena) error { return serveSmall(ctx, a, 256<<20, python) }
 
@@ -20,8 +20,8 @@ func attackSmaller(ctx context.Context, a *arena) error {
 	return serveSmall(ctx, a, 128<<20, javascript)
 }
 
-// serveSmall has ten scripts in a language read, compiled and called for the first time, and then in turn, with no more memory than
-// most bytes.
+// serveSmall lets a server with at most most bytes of memory read and compile ten scripts in a language, and calls each for the first time, and then
+// in turn.
 func serveSmall(ctx context.Context, a *arena, most int64, l language) error {
 	const scripts, calls = 10, 300
 	group, err := newCgroup(a.cgroup, most)
@@ -68,7 +68,7 @@ func serveSmall(ctx context.Context, a *arena, most int64, l language) error {
 	return a.peak(s, most)
 }
 
-// attackValues has checks of arguments that take many times their bytes, beside tools that take all memory that they get.
+// attackValues sends arguments whose validation takes many times their size in memory, while other tools take all memory that they can get.
 func attackValues(ctx context.Context, a *arena) error {
 	const most, span = 160 << 20, 10 * time.Second
 	err := errors.Join(

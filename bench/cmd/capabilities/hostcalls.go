@@ -16,10 +16,10 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
 )
 
-// A call reads one key among so many. Writers write to all of them.
+// A call reads one of this many keys. Writers write to all of them.
 const kvKeys = 10_000
 
-// kvGuest returns tools with keys on disk, in a directory that is removed with them.
+// kvGuest returns tools whose keys are on disk, in a directory that is removed with the tools.
 func (b *bench) kvGuest(ctx context.Context) (s *service, end func() error, err error) {
 	dir, err := os.MkdirTemp("", "toolsrv-bench-kv-")
 	if err != nil {
@@ -110,7 +110,7 @@ func (b *bench) set(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		if round > 0 { // the first one is not measured
+		if round > 0 { // the first write is not measured
 			tools, batches, ratios = append(tools, ours), append(batches, theirs), append(ratios, ours/theirs)
 		}
 	}
@@ -138,7 +138,7 @@ func rate(span time.Duration, do func(n int64) error) (float64, error) {
 	return float64(done.Load()) / time.Since(begin).Seconds(), errors.Join(errs[:]...)
 }
 
-// compose measures what a call takes longer that calls another tool, beside one of the same module that doesn't.
+// compose measures how much longer a call takes that calls another tool, compared with one of the same module that doesn't.
 func (b *bench) compose(ctx context.Context) (err error) {
 	s, err := b.service(ctx, 1, "[[grant]]\nmatch = 'reach/*'\nhttp = ['http://127.0.0.1:1']\nprivate = ['127.0.0.1/32']\nkv = '1MiB'\ntools = ['bench/add']\n")
 	if err != nil {

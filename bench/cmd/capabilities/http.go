@@ -16,8 +16,8 @@ import (
 // fetches is how often a call of the tool fetch sends its request (FETCHES of reach.rs).
 const fetches = 30
 
-// http compares a tool that gets a document of 1 KiB from a server on this machine with Go's client, which gets the same and is as
-// careful: connections are used for one call.
+// http compares a tool that gets a document of 1 KiB from a server on this machine with Go's client, which gets the same and is as careful: a
+// connection is used for one call only.
 func (b *bench) http(ctx context.Context) (err error) {
 	document := `{"weather": "` + strings.Repeat("fair ", 200) + `"}`
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -63,7 +63,7 @@ func (b *bench) http(ctx context.Context) (err error) {
 		return nil
 	}
 	tool := func() error { return s.call(ctx, "/reach/fetch", arguments, document) }
-	own := func() error { // with connections that no other call uses, as a tool has
+	own := func() error { // as for a tool, with connections that no other call uses
 		client := &http.Client{Transport: &http.Transport{}}
 		defer client.CloseIdleConnections()
 		for range fetches {
@@ -90,7 +90,7 @@ func (b *bench) http(ctx context.Context) (err error) {
 	return nil
 }
 
-// sideBySide returns what does something for n callers at a time.
+// sideBySide returns a function that runs do for n callers at a time.
 func sideBySide(n int, do func() error) func() error {
 	return func() error {
 		errs := make([]error, n)

@@ -1,6 +1,6 @@
-// Command capabilities measures what a tool pays to use what it was granted, beside a program that does the same without a
-// sandbox, and prints one line "name value" for each figure and then one for each that falls short of its bar. Explanations go to
-// stderr. It exits with 1 only where something could not be measured.
+// Command capabilities measures what using a grant costs a tool, compared with a program that does the same without a sandbox, and prints one line
+// "name value" for each figure and then one for each that falls short of its bar. Explanations go to stderr. It exits with 1 only where something
+// could not be measured.
 //
 //	capabilities [-guests DIRECTORY] [-only NAME,...]
 //

@@ -15,13 +15,13 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
-// A service is the tools that are measured, without doors.
+// A service runs the measured tools, without doors.
 type service struct {
 	*toolsrv.Service
-	files string // the folder that has their files, and the cache
+	files string // the folder with their files and the cache
 }
 
-// service serves the guests, and grants what the configuration says. port is the port of the server to which the tool fetch sends requests.
+// service serves the guests with the grants of the configuration. port is the port of the server to which the tool fetch sends requests.
 func (b *bench) service(ctx context.Context, port int, grants string) (s *service, err error) {
 	s = &service{}
 	defer func() {
@@ -37,7 +37,7 @@ func (b *bench) service(ctx context.Context, port int, grants string) (s *servic
 		return s, err
 	}
 	c.Server.Memory, c.Tools.CacheDir = 16<<30, filepath.Join(s.files, "cache")
-	c.Limits.Concurrency, c.Limits.Timeout = waitingCalls, 5*time.Minute // all calls wait that are to wait
+	c.Limits.Concurrency, c.Limits.Timeout = waitingCalls, 5*time.Minute // so that all calls that should wait can do so
 	var files []string
 	for name, describe := range map[string]func([]byte) ([]byte, error){
 		guest.Reach: func(module []byte) ([]byte, error) { return guest.DescribeReach(module, port) },

@@ -12,13 +12,13 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
 )
 
-// How many calls wait, and how many a neighbour makes meanwhile.
+// How many calls wait, and how many calls a neighbour makes meanwhile.
 const (
 	waitingCalls   = 2000
 	neighbourCalls = 20_000
 )
 
-// waiting measures what calls hold that wait for a server, and how long calls of another tool take beside them.
+// waiting measures how much memory calls that wait for a server hold, and how long calls of another tool take meanwhile.
 func (b *bench) waiting(ctx context.Context) (err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -96,7 +96,7 @@ func p99(call func() error) (time.Duration, error) {
 // A silent server reads requests, and answers none until answer is called.
 type silent struct {
 	listener net.Listener
-	asked    chan struct{} // has one for each request
+	asked    chan struct{} // has a value for each request
 
 	mu          sync.Mutex
 	connections []net.Conn
@@ -118,7 +118,7 @@ func (s *silent) serve() {
 		s.connections = append(s.connections, conn)
 		answered := s.answered
 		s.mu.Unlock()
-		if answered { // it was sent again, as its connection broke
+		if answered { // the request was sent again because its connection broke
 			s.answer()
 			continue
 		}

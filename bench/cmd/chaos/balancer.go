@@ -13,24 +13,24 @@ import (
 	"time"
 )
 
-// Headers of the balancer's answers: which server has answered, or on which the call was lost.
+// Headers of the balancer's answers: the server that has answered, or on which the call was lost.
 const (
 	answeredBy = "X-Answered-By"
 	lostOn     = "X-Lost-On"
 	sessionID  = "Mcp-Session-Id"
 )
 
-// passed are headers of calls that are passed on.
+// passed are the headers of calls that are passed on.
 var passed = []string{"Content-Type", "Authorization", "Accept", sessionID, "Mcp-Protocol-Version"}
 
-// How the balancer asks servers whether they take calls.
+// How the balancer asks servers whether they accept calls.
 const (
 	askEvery = 200 * time.Millisecond
 	askLimit = time.Second
 )
 
-// A balancer passes calls on to the servers that take calls, in turn. A call that reached no server is passed on to the next one. One that may have
-// reached a server is not, since it may have been made.
+// A balancer passes calls on to the servers that take calls, in turn. A call that did not reach a server is passed on to the next one. A call that
+// may have reached a server is not, since the tool may have run.
 type balancer struct {
 	backends []*backend
 	next     atomic.Uint64
@@ -40,12 +40,12 @@ type balancer struct {
 	through  http.Transport
 }
 
-// A backend is a server, which may have another address once it was started again.
+// A backend is a server. Its address may change when it is started again.
 type backend struct {
 	name    string
 	url     atomic.Pointer[string]
 	ready   atomic.Bool
-	leaving atomic.Bool // it is to get no more calls
+	leaving atomic.Bool // it must get no more calls
 	running atomic.Int64
 }
 
@@ -94,7 +94,7 @@ func (b *backend) watch(ctx context.Context) {
 	}
 }
 
-// drain takes a server out, and returns once no call of it runs.
+// drain stops passing calls on to a server, and returns when none of its calls run any more.
 func (b *backend) drain(ctx context.Context) error {
 	b.leaving.Store(true)
 	for b.running.Load() > 0 {
@@ -130,7 +130,7 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "no server takes calls", http.StatusServiceUnavailable)
 }
 
-// pass passes a call on to a server, and reports whether another one must be asked, since this one was not reached.
+// pass passes a call on to a server, and reports whether to try another one because this one was not reached.
 func (b *balancer) pass(w http.ResponseWriter, r *http.Request, to *backend, body []byte) (again bool) {
 	q, err := http.NewRequestWithContext(r.Context(), r.Method, *to.url.Load()+r.URL.Path, bytes.NewReader(body))
 	if err != nil {
@@ -162,6 +162,6 @@ func (b *balancer) pass(w http.ResponseWriter, r *http.Request, to *backend, bod
 		w.Header().Set(sessionID, id)
 	}
 	w.WriteHeader(answer.StatusCode)
-	_, _ = w.Write(text) // a caller that has left is no matter
+	_, _ = w.Write(text) // it does not matter if the caller has gone
 	return false
 }

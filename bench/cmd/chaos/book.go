@@ -10,15 +10,15 @@ import (
 	"github.com/toolsrv/toolsrv/internal/audit"
 )
 
-// A book has the changes that were confirmed. Each must be in the audit, which is whole, and the same on all servers.
+// A book has the confirmed changes. Each must be in the audit, which must be complete and the same on all servers.
 type book struct {
 	*world
 	mu      sync.Mutex
 	entries []booked
-	read    uint64 // the number of the last entry that was looked at
+	read    uint64 // the number of the last entry that was checked
 }
 
-// A booked change is what was done, and what its entry says somewhere.
+// A booked is a confirmed change: its action, and a text that its entry must contain.
 type booked struct{ action, word string }
 
 func (*book) name() string { return "changes confirmed, entries of the audit" }
@@ -26,7 +26,7 @@ func (*book) name() string { return "changes confirmed, entries of the audit" }
 // load implements trial: others make the changes.
 func (*book) load(context.Context, fault, *ledger) {}
 
-// confirm notes a change that was confirmed.
+// confirm records a confirmed change.
 func (b *book) confirm(operation, word string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -37,7 +37,7 @@ func (b *book) confirm(operation, word string) {
 func (b *book) verify(ctx context.Context) (sum string, wrong []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	said := map[string][]string{} // by action, what entries say
+	said := map[string][]string{} // the texts of entries by action
 	read := b.read
 	for more := true; more; {
 		var page admin.Audit
@@ -68,7 +68,7 @@ func (b *book) verify(ctx context.Context) (sum string, wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("%s %s was confirmed, and is not in the audit", change.action, change.word))
 			continue
 		}
-		said[change.action][at] = "" // each change has its own
+		said[change.action][at] = "" // each change has its own entry
 	}
 	sum = fmt.Sprintf("%d, %d", len(b.entries), read-b.read)
 	b.entries, b.read = nil, read

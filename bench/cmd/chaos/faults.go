@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// A fault is what fails, for how long, and how it is put right.
+// A fault says what fails, for how long, and how it is repaired.
 type fault struct {
 	name   string
-	length time.Duration // 0: as long as others
+	length time.Duration // 0 means as long as other faults
 	make   func(ctx context.Context, w *world, l *ledger) error
 	heal   func(ctx context.Context, w *world) error
 	cut    int // the server that is cut off, or -1
 }
 
-// stopped is how long a process stops that gets SIGSTOP, in a run that is long enough.
+// stopped is how long a process stays stopped after SIGSTOP, if the run is long enough.
 const stopped = 30 * time.Second
 
-// faults are all of them, in their order: each for one server or node, or for each of them.
+// faults returns all faults in order, each for one server or node, or for each of them.
 func (w *world) faults() []fault {
 	var all []fault
 	each := replicas
@@ -145,7 +145,7 @@ func (w *world) cutNode(i int, cut bool) {
 	}
 }
 
-// slow is how long it takes from a server or a node that is slow to another, and as long back.
+// slow is the delay in each direction between a slow server or node and the others.
 const slow = 100 * time.Millisecond
 
 func (w *world) slowServer(i int, by time.Duration) {
@@ -194,7 +194,7 @@ func (w *world) fill(i int) (err error) {
 	return nil
 }
 
-// free takes away what fills the disk of a node, and starts the node anew: one whose disk was full keeps nothing until then.
+// free removes the file that fills a node's disk, and restarts the node, which stores nothing until then.
 func (w *world) free(i int) error {
 	if err := os.Remove(filepath.Join(w.disk(i), ballast)); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (w *world) free(i int) error {
 	return w.nodes.Run(i)
 }
 
-// restart stops a server and starts a binary in its place, with what it had.
+// restart stops a server and starts a binary in its place, with the same state.
 func (w *world) restart(ctx context.Context, i int, binary string) error {
 	r := w.replicas[i]
 	if err := r.stop(ctx); err != nil {
@@ -216,7 +216,7 @@ func (w *world) restart(ctx context.Context, i int, binary string) error {
 	return r.start(ctx)
 }
 
-// upgrade starts the new version in place of the old one, one server after the other, while callers call.
+// upgrade replaces the old version by the new one, one server after another, while callers make calls.
 func upgrade(ctx context.Context, w *world, _ *ledger) error {
 	for i := range w.replicas {
 		if err := w.restart(ctx, i, w.server); err != nil {
@@ -232,7 +232,7 @@ func upgrade(ctx context.Context, w *world, _ *ledger) error {
 	return nil
 }
 
-// late starts a server whose clock is ahead. What another one keeps for a minute has to stay.
+// late starts a server whose clock is ahead. A key that another server keeps for a minute must not expire early.
 func late(ctx context.Context, w *world, l *ledger) error {
 	if err := w.restart(ctx, 1, w.late); err != nil {
 		return err
@@ -240,7 +240,7 @@ func late(ctx context.Context, w *world, l *ledger) error {
 	return w.brief(ctx, l, nil)
 }
 
-// lateNode has a node lead the state whose clock is ahead. What is kept for a minute has to stay.
+// lateNode makes a node with a clock that is ahead the leader of the state. A key that is kept for a minute must not expire early.
 func lateNode(ctx context.Context, w *world, l *ledger) error {
 	return w.brief(ctx, l, func() error {
 		w.nodes.Kill(1)

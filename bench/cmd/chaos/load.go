@@ -19,31 +19,31 @@ const (
 	workers = 6
 	// rest is how long a worker waits between two calls.
 	rest = 4 * time.Millisecond
-	// patience is how long a worker waits for an answer before it makes another call.
+	// patience is how long a worker waits for an answer before it makes the next call.
 	patience = 500 * time.Millisecond
 	// callLimit is how long a call may take: longer than a server is stopped.
 	callLimit = time.Minute
 	counter   = "counter"
 )
 
-// A ledger has what the callers were told, of one fault.
+// A ledger has the answers that callers got during one fault.
 type ledger struct {
 	mu      sync.Mutex
 	kinds   map[string]*told
 	killed  []death
 	lost    []loss
-	late    time.Duration // of the slowest call
+	late    time.Duration // the time of the slowest call
 	slow    []time.Duration
-	put     map[string]bool // keys that were answered
+	put     map[string]bool // keys whose writes were confirmed
 	counted []counted
-	maybe   int // counts that may have been made
+	maybe   int // counts without an answer, which may have been made
 	wrong   []string
 }
 
-// told is what callers were told of one kind of call.
+// told counts the answers to one kind of call.
 type told struct{ right, refused, lost, failed int }
 
-// A death is when a server was killed, and a loss a call that got no answer.
+// A death is the time at which a server was killed, and a loss is a call without an answer.
 type (
 	death struct {
 		name string
@@ -69,26 +69,26 @@ func (l *ledger) wrongly(format string, arguments ...any) {
 	}
 }
 
-// kill notes that a server is killed now.
+// kill records that a server is killed now.
 func (l *ledger) kill(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.killed = append(l.killed, death{name, time.Now()})
 }
 
-// excused reports whether a call was in flight on a server when that was killed.
+// excused reports whether a lost call was in flight on a server when the server was killed.
 func (l *ledger) excused(of loss) bool {
 	return slices.ContainsFunc(l.killed, func(d death) bool {
 		return d.name == of.name && !d.at.Before(of.from.Add(-askLimit-askEvery)) && !d.at.After(of.to)
 	})
 }
 
-// An answer is what a call got.
+// An answer is the answer to a call.
 type answer struct {
 	status   int
 	body     string
 	by, lost string
-	session  string // of MCP, that has begun
+	session  string // the MCP session that has begun
 	from, to time.Time
 	err      error
 }
@@ -98,7 +98,7 @@ func call(ctx context.Context, asks *http.Client, url, token, tool string, argum
 	return callPath(ctx, asks, url+"/chaos/"+tool, token, arguments)
 }
 
-// callPath calls the tool that has an address.
+// callPath calls the tool at an address.
 func callPath(ctx context.Context, asks *http.Client, at, token string, arguments any) answer {
 	text, err := json.Marshal(arguments)
 	if err != nil {
@@ -131,20 +131,20 @@ func send(ctx context.Context, asks *http.Client, at, token, text string, header
 	return a
 }
 
-// refused reports whether a tool was told that it can't write, or was not told anything in its time.
+// refused reports whether a tool was told that it can't write, or got no answer in its time.
 func (a *answer) refused() bool {
 	return strings.Contains(a.body, `"unavailable"`) || strings.Contains(a.body, `"tool_timeout"`)
 }
 
-// Callers call tools through the balancer, for a ledger.
+// Callers call tools through the balancer, and record the answers in a ledger.
 type callers struct {
 	url, token string
 	ledger     *ledger
 	prefix     string // of their keys
 }
 
-// work calls tools until ctx ends, and returns once all calls were answered. It does not wait for a call that takes long before it makes the next one:
-// a server that hangs is not to keep all callers.
+// work calls tools until ctx ends, and returns when all calls are answered. It makes the next call without waiting for a slow one, so that a server
+// that hangs does not hold up all callers.
 func (c *callers) work(ctx context.Context, number int) {
 	asks := &http.Client{Transport: &http.Transport{}}
 	defer asks.CloseIdleConnections()
@@ -185,7 +185,7 @@ func (c *callers) one(asks *http.Client, number, n int) {
 	}
 }
 
-// through calls a tool through the balancer. It goes on when the run ends, so that each call is counted.
+// through calls a tool through the balancer. The call continues when the run ends, so that every call is counted.
 func (c *callers) through(asks *http.Client, tool string, arguments any) answer {
 	return call(context.Background(), asks, c.url, c.token, tool, arguments)
 }
@@ -204,7 +204,7 @@ func (c *callers) count(asks *http.Client) {
 	}
 }
 
-// note notes an answer.
+// note records an answer.
 func (l *ledger) note(kind string, a answer, right func(answer) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -230,7 +230,7 @@ func (l *ledger) note(kind string, a answer, right func(answer) bool) {
 	}
 }
 
-// settle judges what got no answer: only what was in flight on a server that was killed may.
+// settle judges calls without an answer, which are only allowed if they were in flight on a killed server.
 func (l *ledger) settle() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -244,10 +244,10 @@ func (l *ledger) settle() {
 	}
 }
 
-// counts returns what is wrong with counts: each has its own, larger than those that had ended before it began.
+// counts returns what is wrong with counts: each must be different, and larger than all counts that had ended before it began.
 func counts(all []counted) (wrong []string) {
 	slices.SortFunc(all, func(a, b counted) int { return a.n - b.n })
-	var latest time.Time // when the one began that began last, of those that are smaller
+	var latest time.Time // the latest beginning of all smaller counts
 	for i, c := range all {
 		if i > 0 && all[i-1].n == c.n {
 			wrong = append(wrong, fmt.Sprintf("two callers were told the count %d", c.n))

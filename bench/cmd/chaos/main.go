@@ -1,7 +1,7 @@
-// Command chaos has three servers with one state, behind a balancer, answer a load while their parts fail one after the other: it kills and stops
-// servers and nodes of NATS, cuts them off from each other, slows down what is between them, fills their disks and sets clocks. Operators change tokens,
-// switches and files meanwhile, and clients go on with their sessions. It prints tables of what was lost, and how long it took until all agreed again. It
-// exits with 1 where something was lost, forgotten or answered wrongly that should not have been.
+// Command chaos runs three servers with one state behind a balancer, under load, while their parts fail one after another: it kills and stops servers
+// and NATS nodes, cuts them off from each other, slows their connections, fills disks and sets clocks. Meanwhile operators change tokens, switches
+// and files, and clients continue their sessions. It prints tables of what was lost, and how long it took until all servers agreed again. It exits
+// with 1 if something was lost, forgotten or answered wrongly that should not have been.
 //
 //	chaos [-server BINARY] [-old BINARY] [-late BINARY] [-late-node BINARY] [-for TIME] [-only NAME,...]
 //
@@ -29,10 +29,10 @@ func main() {
 	os.Exit(measure.Main("chaos", run, map[string]measure.Child{cluster.Command: cluster.Child, inside: runInside}))
 }
 
-// inside is the first argument of a process that may mount disks, which nobody else sees.
+// inside is the first argument of a process that may mount disks that no other process sees.
 const inside = "inside"
 
-// run runs this program again where disks can be mounted, or does without.
+// run runs this program again in a process that can mount disks, or here if there can be none.
 func run(ctx context.Context, arguments []string, out, log io.Writer) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -53,7 +53,7 @@ func run(ctx context.Context, arguments []string, out, log io.Writer) error {
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	defer stop()
 	if err := cmd.Wait(); err != nil {
-		return errors.New("something was not as it should be") // the other process has said what
+		return errors.New("something was not as it should be") // the other process has said what went wrong
 	}
 	return nil
 }
@@ -64,11 +64,11 @@ func runInside(arguments []string, out io.Writer) error {
 	return chaos(ctx, arguments, out, os.Stderr, true)
 }
 
-// Options are how a run goes.
+// Options are the settings of a run.
 type options struct {
 	server string // the binary
-	old    string // of a version from which servers are upgraded; if empty, none is
-	late   string // of a server whose clock is five minutes ahead; if empty, there is none
+	old    string // the binary of the version that servers are upgraded from; if empty, none are
+	late   string // the binary of a server whose clock is five minutes ahead; if empty, there is none
 	node   string // this program, with a clock that is five minutes ahead; if empty, there is none
 	length time.Duration
 	only   []string

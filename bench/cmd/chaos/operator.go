@@ -13,15 +13,15 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin/client"
 )
 
-// An operator changes tokens and a switch, each time at another server, and remembers what was confirmed.
+// An operator changes tokens and a switch, each time at a different server, and remembers what was confirmed.
 type operator struct {
 	mu      sync.Mutex
 	number  int
-	made    map[string]string // tokens that must be there, with their secrets
-	revoked map[string]string // those that must not be taken any more
-	unsure  map[string]bool   // names of what may have been made or revoked
-	on      bool              // what the switch must be
-	doubt   bool              // it may be otherwise
+	made    map[string]string // tokens that must exist, with their secrets
+	revoked map[string]string // tokens that must no longer be accepted
+	unsure  map[string]bool   // the names of tokens that may have been made or revoked
+	on      bool              // the required state of the switch
+	doubt   bool              // it may be in the other state
 	changed int
 	refused int
 	why     map[string]int // why changes were refused, without their numbers
@@ -31,7 +31,7 @@ type operator struct {
 // changeEvery is how long the operator waits after each change.
 const changeEvery = 150 * time.Millisecond
 
-// operate changes things until ctx ends.
+// operate makes changes until ctx ends.
 func (o *operator) operate(ctx context.Context, at []*replica) {
 	for ctx.Err() == nil {
 		o.change(ctx, at[rand.IntN(len(at))])
@@ -95,7 +95,7 @@ func (o *operator) flip(ctx context.Context, over *client.Client, on bool) {
 	defer o.mu.Unlock()
 	o.done(err)
 	if err != nil {
-		o.doubt = true // it may have been switched, or will be
+		o.doubt = true // the switch may have been changed, or will be
 		return
 	}
 	o.on, o.doubt = on, false
@@ -122,7 +122,7 @@ func (o *operator) revoke(ctx context.Context, over *client.Client) {
 	o.mu.Lock()
 	name := ""
 	for one := range o.made {
-		if len(o.made) > 10 { // so that there are some
+		if len(o.made) > 10 { // so that there are some tokens
 			name = one
 			break
 		}
@@ -145,7 +145,7 @@ func (o *operator) revoke(ctx context.Context, over *client.Client) {
 	o.book.confirm("tokens revoke", name)
 }
 
-// compare returns what a server has otherwise than was confirmed. The operator must rest.
+// compare returns how a server differs from what was confirmed. The operator must make no changes meanwhile.
 func (o *operator) compare(ctx context.Context, over *client.Client) (wrong []string) {
 	var listed admin.Tokens
 	answer, err := over.Do(ctx, "tokens list", struct{}{}, "")

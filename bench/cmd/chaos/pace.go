@@ -16,18 +16,18 @@ import (
 const (
 	// paced is how many calls a second the caller may make, and pacedBurst how many at once.
 	paced, pacedBurst = 40, 5
-	// askedEvery is how long the caller waits between two calls: it wants twice what it may.
+	// askedEvery is how long the caller waits between two calls: it makes twice as many as it may.
 	askedEvery = time.Second / (2 * paced)
-	// looseShare is by how much all servers together may let through more, and looseFor for how long that may be so beside it: what was let through too
-	// much is owed.
+	// looseShare is the fraction of calls that all servers together may let through above the rate. looseFor is for how much longer calls may be let
+	// through, which the servers make up for later.
 	looseShare, looseFor = 0.1, time.Second
 )
 
 // spreadWithin is how long a new token may take until all servers have it, on a busy machine.
 const spreadWithin = time.Second
 
-// A pace is a caller with a rate, who calls more often. The servers let through what the rate has, together. One that is cut off has the rate for itself,
-// and has to say that it is cut off.
+// A pace is a caller with a rate, who calls more often than the rate allows. Together the servers must let through what the rate allows. A server
+// that is cut off applies the whole rate by itself, and must say that it is cut off.
 type pace struct {
 	*world
 	token string
@@ -44,7 +44,7 @@ func (p *pace) load(ctx context.Context, f fault, l *ledger) {
 	p.sum, p.wrong = "", nil
 	if p.token == "" {
 		over := p.replicas[0].admin()
-		for i := 1; over == nil; i++ { // it may be what fails
+		for i := 1; over == nil; i++ { // this may be what fails
 			over = p.replicas[i].admin()
 		}
 		var made admin.TokenMade
@@ -88,7 +88,7 @@ func (p *pace) load(ctx context.Context, f fault, l *ledger) {
 	all.Wait()
 	took := time.Since(began)
 	most := (1+looseShare)*paced*(took+cut+looseFor).Seconds() + (1+replicas)*pacedBurst
-	if strings.Contains(f.name, "node") || strings.Contains(f.name, "NATS") { // it takes that long until a server knows
+	if strings.Contains(f.name, "node") || strings.Contains(f.name, "NATS") { // a server takes that long to notice
 		most += paced * (replicas - 1) * knownAfter.Seconds()
 	}
 	has := paced * took.Seconds()
@@ -98,7 +98,7 @@ func (p *pace) load(ctx context.Context, f fault, l *ledger) {
 	}
 }
 
-// cutFor returns for how long servers say that they are cut off, in sum.
+// cutFor returns for how long servers say that they are cut off, in total.
 func (p *pace) cutFor(ctx context.Context) (sum time.Duration) {
 	asks := &http.Client{Transport: &http.Transport{}, Timeout: askLimit}
 	defer asks.CloseIdleConnections()

@@ -16,19 +16,19 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
 )
 
-// A row is what became of the calls during a fault.
+// A row has the outcomes of the calls during a fault.
 type row struct {
 	name             string
 	plain, write     told
 	changed, refused int // by the operator
 	p99, slowest     time.Duration
-	cut              string // what a server that was cut off has answered
+	cut              string // the answers of a server that was cut off
 	lasted, agreed   time.Duration
 	sums             []string // of trials
 	wrong            []string
 }
 
-// run makes all faults, one after the other.
+// run makes all faults, one after another.
 func (w *world) run(ctx context.Context) (rows []row, err error) {
 	all := w.faults()
 	var every []counted
@@ -67,7 +67,7 @@ func unquote(text string) string {
 	return text
 }
 
-// during makes one fault, with callers and an operator who go on all the time, and looks at what they were told.
+// during makes one fault while callers and an operator continue, and checks their answers.
 func (w *world) during(ctx context.Context, f fault, prefix string) (r row, l *ledger, err error) {
 	r.name = f.name
 	l = newLedger()
@@ -134,7 +134,7 @@ func (w *world) during(ctx context.Context, f fault, prefix string) (r row, l *l
 	return r, l, nil
 }
 
-// fail makes a fault, waits, and puts it right.
+// fail makes a fault, waits, and repairs it.
 func (w *world) fail(ctx context.Context, f fault, l *ledger) error {
 	if f.make != nil {
 		if err := f.make(ctx, w, l); err != nil {
@@ -154,10 +154,10 @@ func (w *world) fail(ctx context.Context, f fault, l *ledger) error {
 	return f.heal(ctx, w)
 }
 
-// knownAfter is after how long a server knows that it is cut off.
+// knownAfter is how long a server takes to notice that it is cut off.
 const knownAfter = 5 * time.Second
 
-// saysCut looks at whether a server that is cut off says so where docs/operations.md has operators look.
+// saysCut checks that a server that is cut off says so in the places that docs/operations.md names.
 func (w *world) saysCut(ctx context.Context, i int, l *ledger) {
 	r := w.replicas[i]
 	text, status := "", 0
@@ -184,7 +184,7 @@ func (w *world) saysCut(ctx context.Context, i int, l *ledger) {
 	}
 }
 
-// askCut asks a server that is cut off itself, past the balancer, for what needs no state.
+// askCut sends a server that is cut off requests that need no state, without the balancer.
 func (w *world) askCut(ctx context.Context, i int) (got told) {
 	asks := &http.Client{Transport: &http.Transport{}}
 	defer asks.CloseIdleConnections()
@@ -202,7 +202,8 @@ func (w *world) askCut(ctx context.Context, i int) (got told) {
 	return got
 }
 
-// brief has one server keep a key for a minute, and says what is wrong where one does not have it some seconds after something has happened.
+// brief stores a key for a minute through one server, makes something happen, and reports an error if a server does not have the key a few seconds
+// later.
 func (w *world) brief(ctx context.Context, l *ledger, then func() error) error {
 	asks := &http.Client{}
 	defer asks.CloseIdleConnections()
@@ -216,7 +217,7 @@ func (w *world) brief(ctx context.Context, l *ledger, then func() error) error {
 			return err
 		}
 	}
-	time.Sleep(5 * time.Second) // in which what has expired is deleted
+	time.Sleep(5 * time.Second) // time in which expired keys are deleted
 	for _, r := range w.replicas {
 		a := call(ctx, asks, *r.url.Load(), w.token, "read", map[string]any{"key": key})
 		if a.err != nil || unquote(a.body) != key {

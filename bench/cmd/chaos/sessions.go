@@ -11,14 +11,14 @@ import (
 
 const (
 	talkers = 3
-	// talksEvery is how long a client waits between two messages, and talks after how many messages another session takes its place.
+	// talksEvery is how long a client waits between two messages, and talks is how many messages a session has before a new one replaces it.
 	talksEvery, talks = 30 * time.Millisecond, 400
 )
 
 const beginSession = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"chaos","version":"1"}}}`
 
-// Sessions are those of clients of MCP 2025-11-25, each of whose messages goes to another server. They go on from one fault to the next: a session is
-// never to be unknown.
+// Sessions are the sessions of MCP clients with protocol version 2025-11-25. Each message goes to a different server. Sessions continue from one
+// fault to the next, and must never be unknown to a server.
 type sessions struct {
 	*world
 	mu    sync.Mutex
@@ -79,5 +79,5 @@ func (s *sessions) talk(ctx context.Context, asks *http.Client, t *talker, l *le
 func (s *sessions) verify(context.Context) (sum string, wrong []string) {
 	sum = fmt.Sprintf("%d, %d, %d", s.since.right, s.since.lost+s.since.failed, s.begun)
 	s.begun = 0
-	return sum, nil // each answer was judged
+	return sum, nil // each answer has been judged
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin/client"
 )
 
-// withShelf are tables of a server that serves the files of a bucket, too. It makes no change that the audit can't keep.
+// withShelf are configuration tables of a server that also serves the files in a bucket. It makes no change that can't be stored in the audit.
 const withShelf = `
 [[source]]
 name = "shelf"
@@ -33,18 +33,18 @@ strict = true
 
 const (
 	shelved = 4
-	// removable is the file that is removed at times. The others are always served once they were.
+	// removable is the file that is sometimes removed. All other files must stay served once they are.
 	removable = shelved - 1
-	// putEvery is how long it takes until a file is changed again.
+	// putEvery is the time between two changes of a file.
 	putEvery = time.Second
-	// fileBytes is the size of a file, which takes several messages of NATS.
+	// fileBytes is the size of a file, which takes several NATS messages.
 	fileBytes = 200_000
-	// servedWithin is how long it may take until all servers serve what was put.
+	// servedWithin is how long it may take until all servers serve a new version.
 	servedWithin = 30 * time.Second
 )
 
-// A shelf has operators put, roll back and remove files at all servers, while callers call their tools. What an operator was told is what all servers
-// have to serve afterwards.
+// A shelf has operators put, roll back and remove files at all servers, while callers call their tools. All servers must serve afterwards what an
+// operator was told.
 type shelf struct {
 	*world
 	mu      sync.Mutex
@@ -55,11 +55,11 @@ type shelf struct {
 	called  int
 }
 
-// A shelvedFile is what is known of one file.
+// A shelvedFile is the state of one file.
 type shelvedFile struct {
-	maybe  []int          // versions of which one must be served; 0 means none
-	put    map[int]string // digests of those that were confirmed
-	served bool           // all servers have served it
+	maybe  []int          // the versions one of which must be served; 0 means no version
+	put    map[int]string // the digests of confirmed versions
+	served bool           // all servers have served the file
 }
 
 func (*shelf) name() string { return "files changed, refused, called" }
@@ -102,7 +102,7 @@ func (s *shelf) change(ctx context.Context, over *client.Client, i, n int) {
 	to, digest := 0, ""
 	switch {
 	case i == removable && n%4 == 3:
-	case n%4 == 1 && len(f.put) > 0: // to one that was confirmed
+	case n%4 == 1 && len(f.put) > 0: // to a confirmed version
 		for v, d := range f.put {
 			if v > to && !(len(f.maybe) == 1 && v == f.maybe[0]) {
 				to, digest = v, d
@@ -145,7 +145,7 @@ func (s *shelf) change(ctx context.Context, over *client.Client, i, n int) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err != nil { // it may have been made, or will be
+	if err != nil { // the change may have been made, or will be
 		s.refused++
 		s.operator.because(err)
 		return
@@ -217,7 +217,7 @@ func (s *shelf) verify(ctx context.Context) (sum string, wrong []string) {
 	return sum, wrong
 }
 
-// why returns what servers say of files that they do not serve.
+// why returns what servers say about files that they do not serve.
 func (s *shelf) why(ctx context.Context) (all string) {
 	for _, r := range s.replicas {
 		answer, err := r.admin().Do(ctx, "refused", struct{}{}, "")
@@ -229,7 +229,7 @@ func (s *shelf) why(ctx context.Context) (all string) {
 	return all
 }
 
-// same returns the version of a file that all servers serve, or what is wrong.
+// same returns the version of a file that all servers serve, or an error.
 func (s *shelf) same(ctx context.Context, asks *http.Client, i int) (have int, problem string) {
 	maybe := s.files[i].maybe
 	for at, r := range s.replicas {
@@ -256,7 +256,7 @@ func (s *shelf) same(ctx context.Context, asks *http.Client, i int) (have int, p
 	return have, ""
 }
 
-// wait waits, unless ctx ends.
+// wait waits for a time, or until ctx ends.
 func wait(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():

@@ -6,22 +6,22 @@ import (
 	"io"
 )
 
-// A trial is a load beside the calls of tools, which judges what it was told in its own way. Its methods are called one at a time.
+// A trial is an additional load, which judges its answers by its own rules. Its methods are called one at a time.
 type trial interface {
-	// name is what the report says of it.
+	// name is the trial's name in the report.
 	name() string
-	// load goes on until ctx ends, and returns once all was answered.
+	// load continues until ctx ends, and returns when everything is answered.
 	load(ctx context.Context, f fault, l *ledger)
-	// verify returns what is not as it was told, and sums it up. All servers agree, and nobody changes anything.
+	// verify returns what differs from the answers, and a summary. All servers agree by then, and nobody makes changes.
 	verify(ctx context.Context) (sum string, wrong []string)
 }
 
-// trials returns all of them. They need servers of this version.
+// trials returns all trials. They need servers of this version.
 func (w *world) trials() []trial {
 	return []trial{&shelf{world: w}, &sessions{world: w}, &pace{world: w}, w.book}
 }
 
-// tableOfTrials prints what became of trials.
+// tableOfTrials prints the results of trials.
 func tableOfTrials(out io.Writer, trials []trial, rows []row) {
 	fmt.Fprint(out, "\n| what failed |")
 	for _, t := range trials {

@@ -28,33 +28,33 @@ var tools []byte
 const (
 	replicas = 3
 	nodes    = 3
-	// diskSize is how much a node of NATS can keep: more than all that is put in ten minutes.
+	// diskSize is how much a NATS node can store: more than all that is written in ten minutes.
 	diskSize = 768 << 20
 )
 
-// A world is all that runs: nodes, servers, the balancer, and gates between them.
+// A world has everything that runs: nodes, servers, the balancer, and gates between them.
 type world struct {
 	options
 	directory string
 	nodes     *cluster.Cluster
-	between   map[[2]int]*gate.Gate // from one node to another
-	to        map[[2]int]*gate.Gate // from a server to a node
+	between   map[[2]int]*gate.Gate // gates from one node to another
+	to        map[[2]int]*gate.Gate // gates from a server to a node
 	replicas  []*replica
 	balancer  *balancer
 	token     string
 	operator  operator
 	book      *book
 	beside    []trial
-	current   bool // all servers are of this version
+	current   bool // all servers have this version
 }
 
-// A replica is a server that may be started again.
+// A replica is a server that can be started again.
 type replica struct {
 	*backend
 	options service.Options
 
 	mu      sync.Mutex
-	service *service.Service // nil: it does not run
+	service *service.Service // nil if it does not run
 	over    *client.Client
 }
 
@@ -178,7 +178,7 @@ func (w *world) close() error {
 	return errors.Join(err, os.RemoveAll(w.directory))
 }
 
-// start starts a server that does not run, and returns once it takes calls and has compiled its tools.
+// start starts a server that is not running, and returns when it accepts calls and has compiled its tools.
 func (r *replica) start(ctx context.Context) error {
 	s, err := service.Start(ctx, r.options)
 	if err != nil {
@@ -212,7 +212,7 @@ func (r *replica) kill() {
 	}
 }
 
-// stop takes the server out of the balancer, and ends it with SIGTERM.
+// stop removes the server from the balancer, and ends it with SIGTERM.
 func (r *replica) stop(ctx context.Context) error {
 	if err := r.drain(ctx); err != nil {
 		return err
@@ -239,7 +239,7 @@ func (r *replica) admin() *client.Client {
 	return r.over
 }
 
-// agreed waits until a change that one server confirms is in force on all of them, which are whole.
+// agreed waits until a change that one server confirms is in force on all servers, and all report no trouble.
 func (w *world) agreed(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 90*time.Second, errors.New("the servers did not agree in 90 s"))
 	defer cancel()
@@ -254,7 +254,7 @@ func (w *world) agreed(ctx context.Context) error {
 		}
 	}
 	for _, r := range w.replicas {
-		for { // each of them takes a change
+		for { // each server accepts a change
 			reason := fmt.Sprint("agreed ", time.Now().UnixNano())
 			if _, err := r.admin().Do(ctx, "disable", admin.Switched{Names: []string{"chaos/marked"}, Reason: reason}, ""); err != nil {
 				if err := pause(fmt.Errorf("%s: %w", r.name, err)); err != nil {
@@ -291,7 +291,7 @@ func marked(ctx context.Context, r *replica, reason string) (bool, error) {
 	return slices.ContainsFunc(s.Switches, func(one admin.Switch) bool { return one.Reason == reason }), nil
 }
 
-// verify returns what is not as the callers and the operator were told, on each server. Nobody may call or change anything meanwhile.
+// verify returns how each server differs from what callers and the operator were told. There must be no calls and no changes meanwhile.
 func (w *world) verify(ctx context.Context, l *ledger, prefix string) (wrong []string) {
 	asks := &http.Client{Transport: &http.Transport{}}
 	defer asks.CloseIdleConnections()

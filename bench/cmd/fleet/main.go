@@ -1,11 +1,11 @@
-// Command fleet measures what many replicas ask of one state in NATS. Each replica is the store that a server has, with a connection and a copy of
-// its own; all of them are in this process, and each of the three nodes of NATS is a separate process, so that what the nodes use can be told
-// from what the replicas do.
+// Command fleet measures the load of many replicas on one state in NATS. Each replica is the store of a server, with its own connection and copy. All
+// replicas are in this process, and each of the three NATS nodes is a separate process, so that their costs can be told apart.
 //
 //	fleet [-replicas 3,10,100,300,1000] [-keys 1000] [-span 10s]
 //
-// It prints a row of a table for each number of replicas. The machine is shared by the nodes and all replicas, so times are those of a machine that
-// does a fleet's work alone: docs/scale.md says what follows for machines that don't. It ends with the straight lines through what was used.
+// It prints a row of a table for each number of replicas. The nodes and all replicas share the machine, so the times are those of one machine that
+// does the work of a whole fleet: docs/scale.md says what follows for several machines. At the end it prints the straight lines through the measured
+// costs.
 package main
 
 import (
@@ -64,7 +64,7 @@ func run(ctx context.Context, arguments []string, out, log io.Writer) error {
 type fleet struct {
 	nodes    *cluster.Cluster
 	replicas []*nats.Store
-	seen     []atomic.Uint64 // by replica, the last version of the key that changes
+	seen     []atomic.Uint64 // the last version of the changing key, by replica
 	watching sync.WaitGroup
 	stop     context.CancelFunc
 }
@@ -175,7 +175,7 @@ func (f *fleet) fill(ctx context.Context, keys int) error {
 	return nil
 }
 
-// space and key are what changes.
+// space and key name the key that changes.
 const space, key = "changes", "key"
 
 // open opens all replicas at once, and returns when each has its copy. Each watches the key.
@@ -240,15 +240,15 @@ func (f *fleet) idle(ctx context.Context, span time.Duration) (used cluster.Used
 	return after.Less(before), now - own, err
 }
 
-// processor returns how long this process has computed.
+// processor returns the processor time of this process.
 func processor() (time.Duration, error) {
 	var used syscall.Rusage
 	err := syscall.Getrusage(syscall.RUSAGE_SELF, &used)
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), err
 }
 
-// change changes a key ten times a second, each time at another replica. It returns how long it took until all replicas had each change, and until it
-// was answered.
+// change changes a key ten times a second, each time through a different replica. It returns how long it took until all replicas had each change, and
+// until the change was confirmed.
 func (f *fleet) change(ctx context.Context, span time.Duration) (seen, written []time.Duration, err error) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -268,7 +268,7 @@ func (f *fleet) change(ctx context.Context, span time.Duration) (seen, written [
 	return seen, written, nil
 }
 
-// write has 64 write keys, each in a space of its own and through one of the replicas, as fast as they are answered. It returns how many were
+// write has 64 writers write keys as fast as they are confirmed, each in its own space and through one of the replicas. It returns how many keys were
 // written, and what the nodes and this process used.
 func (f *fleet) write(ctx context.Context, span time.Duration) (written int64, used cluster.Used, own time.Duration, err error) {
 	before, err := f.nodes.Used()
@@ -295,7 +295,7 @@ func (f *fleet) write(ctx context.Context, span time.Duration) (written int64, u
 	if err := errors.Join(errs...); err != nil {
 		return 0, used, 0, err
 	}
-	// Until the slowest replica has all of them.
+	// Wait until the slowest replica has all keys.
 	version, err := f.replicas[0].Space(space).Set(ctx, key, nil, state.Any, state.SetOptions{})
 	if err == nil {
 		err = f.have(ctx, version)
@@ -328,7 +328,7 @@ func (f *fleet) have(ctx context.Context, version uint64) error {
 	return nil
 }
 
-// unseen says of replicas that do not have a version what they say themselves.
+// unseen returns what the replicas that do not have a version say about themselves.
 func (f *fleet) unseen(version uint64) error {
 	n, why := 0, errors.New("none of them is cut off")
 	for i, s := range f.replicas {
@@ -342,7 +342,8 @@ func (f *fleet) unseen(version uint64) error {
 	return fmt.Errorf("%d replicas do not see a change within two minutes: %w", n, why)
 }
 
-// recover returns how long after something had happened a change was taken, and how long it took until all replicas had it and were not cut off.
+// recover makes something happen, and returns how long it took until a change was accepted, and until all replicas had the change and were connected
+// again.
 func (f *fleet) recover(ctx context.Context, began time.Time) (writes, whole time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()

@@ -20,7 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// Input is what add takes, and output what it returns.
+// The input of the tool add, and its output.
 const (
 	input  = `{"a": 2, "b": 3}`
 	output = `5`
@@ -58,7 +58,7 @@ func (g *guest) close(ctx context.Context) error {
 	return g.engine.Close(ctx)
 }
 
-// turn calls the tool for a span of time, and returns the median time of a call. Each call's output must be want; "" takes any.
+// turn calls the tool for a span of time, and returns the median time of a call. Each call's output must be want; "" accepts any output.
 func (g *guest) turn(ctx context.Context, span time.Duration, arguments, want string) (time.Duration, error) {
 	var times []time.Duration
 	for end := time.Now().Add(span); len(times) == 0 || time.Now().Before(end); {
@@ -101,7 +101,7 @@ func (b *bench) addJavaScript(ctx context.Context) error {
 	return err
 }
 
-// addPython compares a call with the usual isolation of code in Python, a process for each.
+// addPython compares a call with the usual way to isolate Python code: a process for each call.
 func (b *bench) addPython(ctx context.Context) error {
 	took, err := b.add(ctx, "add.py")
 	if err != nil {
@@ -123,7 +123,7 @@ func (b *bench) addPython(ctx context.Context) error {
 	return nil
 }
 
-// native compares the tool that sums up a log with the same function in one native process of long life, JSON in and out on both sides.
+// native compares the tool that sums up a log with the same function in one long-running native process, with JSON in and out on both sides.
 func (b *bench) native(ctx context.Context) (err error) {
 	text, err := json.Marshal(map[string]string{"log": accessLog()})
 	if err != nil {
@@ -146,7 +146,7 @@ func (b *bench) native(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, in.Close(), child.Wait()) }()
-	// With its default, which the server would have filled in.
+	// With the default that the server would have filled in.
 	arguments := strings.TrimSuffix(string(text), "}") + `, "top": 10}`
 	if _, err := io.WriteString(in, arguments+"\n"); err != nil {
 		return err

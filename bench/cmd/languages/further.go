@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// further is how many tools are added after the first one, which has had the engine compiled.
+// further is how many tools are added after the first one, for which the engine was compiled.
 const further = 20
 
 func (b *bench) furtherPython(ctx context.Context) error {
@@ -27,8 +27,8 @@ func (b *bench) furtherJavaScript(ctx context.Context) error {
 	return b.further(ctx, "js", "add.ts", `module({ namespace: "bench" })`, `module({ namespace: "bench%d" })`)
 }
 
-// further measures what one more tool of an engine takes: until the first answer after its file was dropped, and in memory. The tools are one
-// script with different namespaces.
+// further measures what one more tool of an engine costs: the time from adding its file to its first answer, and memory. All tools are the same
+// script in different namespaces.
 func (b *bench) further(ctx context.Context, prefix, script, namespace, other string) error {
 	text, err := os.ReadFile(filepath.Join(b.scripts, script))
 	if err != nil {
@@ -62,7 +62,7 @@ func (b *bench) further(ctx context.Context, prefix, script, namespace, other st
 	if err := drop(0); err != nil {
 		return err
 	}
-	if _, err := b.held(ctx, directory, 1, nil); err != nil { // the engine's code is in the cache from now on
+	if _, err := b.held(ctx, directory, 1, nil); err != nil { // from now on the engine's code is in the cache
 		return err
 	}
 	one, err := b.held(ctx, directory, 1, nil)
@@ -97,8 +97,8 @@ func (b *bench) further(ctx context.Context, prefix, script, namespace, other st
 	return nil
 }
 
-// held starts a server on a directory, calls its first n tools and does something else, if that is given. It returns the memory that the server
-// holds after that.
+// held starts a server on a directory, calls its first n tools, and then something, if that is not nil. It returns the memory that the server holds
+// after that.
 func (b *bench) held(ctx context.Context, directory string, n int, something func(client *http.Client, url string) error) (int64, error) {
 	s, err := service.Start(ctx, service.Options{
 		Binary: b.server, Directory: directory,
@@ -107,7 +107,7 @@ func (b *bench) held(ctx context.Context, directory string, n int, something fun
 	if err != nil {
 		return 0, err
 	}
-	defer s.Stop(time.Minute) // an error only if it has failed already
+	defer s.Stop(time.Minute) // this only fails if the server has failed already
 	if err := s.Ready(ctx); err != nil {
 		return 0, err
 	}
@@ -134,7 +134,7 @@ func address(url string, i int) string { return fmt.Sprintf("%s/bench%d/add", ur
 
 func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// first calls the addition at an address until it answers, and returns when that was.
+// first calls the tool add at an address until it answers, and returns when that was.
 func first(ctx context.Context, client *http.Client, url string) (time.Time, error) {
 	for {
 		answer, err := client.Post(url, "application/json", strings.NewReader(input))
@@ -148,7 +148,7 @@ func first(ctx context.Context, client *http.Client, url string) (time.Time, err
 			return time.Time{}, err
 		case answer.StatusCode == http.StatusOK && string(text) == output:
 			return time.Now(), nil
-		// Not there yet, or its engine is still being compiled.
+		// The tool is not served yet, or its engine is still being compiled.
 		case answer.StatusCode != http.StatusNotFound && answer.StatusCode != http.StatusServiceUnavailable && answer.StatusCode != http.StatusGatewayTimeout:
 			return time.Time{}, fmt.Errorf("%s answered %s: %s", url, answer.Status, text)
 		}

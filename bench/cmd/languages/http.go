@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// connections are as many as make requests at a time.
+// connections is how many connections make requests at a time.
 const connections = 16
 
 // http compares REST calls of the addition in Python with the same function behind FastAPI, which runs it on a thread, and with one that is
@@ -39,7 +39,7 @@ func (b *bench) http(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer s.Stop(time.Minute) // an error only if it has failed already
+	defer s.Stop(time.Minute) // this only fails if the server has failed already
 	if err := s.Ready(ctx); err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (b *bench) http(ctx context.Context) error {
 		return err
 	}
 	defer peer.Stop()
-	// One listens before its workers have started, the other before the engine is compiled.
+	// FastAPI listens before its workers have started, and ours before the engine is compiled.
 	for _, url := range []string{s.URL, "http://" + peer.Host} {
 		if _, err := first(ctx, &http.Client{Timeout: time.Minute}, url+"/bench/add"); err != nil {
 			return err
@@ -60,7 +60,7 @@ func (b *bench) http(ctx context.Context) error {
 	sides := [3]struct{ host, path string }{
 		{strings.TrimPrefix(s.URL, "http://"), "/bench/add"}, {peer.Host, "/bench/add"}, {peer.Host, "/bench/add_async"},
 	}
-	var rates, ratios [len(sides)][]float64 // each side's, and ours to each side's
+	var rates, ratios [len(sides)][]float64 // calls/s of each side, and the ratio of ours to them
 	for range b.Rounds {
 		for i, side := range sides {
 			seen, err := load.Generate(ctx, load.Load{

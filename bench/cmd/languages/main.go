@@ -1,10 +1,10 @@
-// Command languages measures what tools in Python and JavaScript cost, each figure beside another way to do the same where there is
-// one, and prints one line "name value" for each and then one for each that falls short of its bar. Explanations go to stderr. It
-// exits with 1 only where something could not be measured.
+// Command languages measures what tools in Python and JavaScript cost, each figure compared with another way to do the same if there is one, and
+// prints one line "name value" for each and then one for each that falls short of its bar. Explanations go to stderr. It exits with 1 only where
+// something could not be measured.
 //
 //	languages [-server BINARY] [-scripts DIRECTORY] [-python BINARY] [-fastapi "COMMAND"] [-only NAME,...]
 //
-// The server's binary has to carry the engines. `make bench-languages` builds what is needed.
+// The server's binary must contain the engines. `make bench-languages` builds what is needed.
 package main
 
 import (
@@ -28,9 +28,9 @@ func main() {
 // A bench is one run.
 type bench struct {
 	measure.Plan
-	server  string // the real binary, which builds the scripts, too
-	scripts string // the directory of add.py and the others
-	python  string // the interpreter that ours is compared with
+	server  string // the real binary, which also builds the scripts
+	scripts string // the directory with add.py and the other scripts
+	python  string // the interpreter to compare ours with
 	fastapi string // the command that serves the addition with FastAPI; "": leave it out
 	built   string // the directory of the built scripts
 	report  *measure.Report
@@ -88,7 +88,8 @@ func run(ctx context.Context, arguments []string, out, log io.Writer) (err error
 	return b.report.Run(ctx, b.Plan, b.groups())
 }
 
-// findPython looks for the interpreter itself: what is in PATH may be a script that looks for it, which would make ours look better.
+// findPython looks for the interpreter itself: python3 in PATH may be a script that looks for the interpreter, which takes time and would make ours
+// look better.
 func (b *bench) findPython(ctx context.Context) error {
 	text, err := exec.CommandContext(ctx, b.python, "-c", "import sys; print(sys.executable); print(sys.version.split()[0])").Output()
 	lines := strings.Fields(string(text))
@@ -122,7 +123,7 @@ func (b *bench) compile(ctx context.Context, script, file string) error {
 func (b *bench) build(ctx context.Context) error {
 	slowest := 0.0
 	for _, script := range []string{"add.py", "add.ts"} {
-		if _, err := b.tool(ctx, script); err != nil { // so that the engine's compiled code is there, as it is from the first build on
+		if _, err := b.tool(ctx, script); err != nil { // so that the engine is compiled, as it is after an author's first build
 			return err
 		}
 		var took []float64

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
 )
 
-// connections are those of a load, which three servers share.
+// connections is how many connections a load has, which three servers share.
 const connections = 15
 
 // add calls bench/add as fast as it is answered, by connections to the servers.
@@ -55,15 +55,15 @@ func (b *bench) three(ctx context.Context) (err error) {
 	return nil
 }
 
-// half tells what half of the rounds have.
+// half prints the range that half of the rounds are in.
 func half(ratios []float64) string {
 	sorted := slices.Sorted(slices.Values(ratios))
 	return fmt.Sprintf("half of the rounds have %.3f to %.3f", sorted[len(sorted)/4], sorted[len(sorted)*3/4])
 }
 
-// cost compares a server whose state is in NATS with one that has it in a directory. Two processes of one and the same configuration differ by some 4 %
-// as long as they live, so that each round begins two new ones. As in `make bench-see`, processor time counts, which is what calls/s are made of where
-// nothing else runs: calls/s themselves move by more than the bar allows.
+// cost compares a server whose state is in NATS with one that has it in a directory. Two processes with the same configuration differ by some 4 % for
+// as long as they live, so each round begins two new ones. As in `make bench-see`, processor time is compared, which decides calls/s on a quiet
+// machine; calls/s themselves vary more than the bar allows.
 func (b *bench) cost(ctx context.Context) (err error) {
 	nodes, endNodes, err := b.nodes(ctx)
 	if err != nil {
@@ -92,7 +92,8 @@ func (b *bench) cost(ctx context.Context) (err error) {
 	return nil
 }
 
-// pair begins a server with each kind of state, and returns the processor time of a call without NATS ÷ that with it, and calls/s with it ÷ without.
+// pair starts a server with each kind of state. It returns the processor time of a call without NATS divided by that with NATS, and calls/s with NATS
+// divided by calls/s without.
 func (b *bench) pair(ctx context.Context, i int, url string) (ratio, rate float64, err error) {
 	const with, without = 0, 1
 	var sides [2]*server

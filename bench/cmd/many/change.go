@@ -13,10 +13,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin"
 )
 
-// changes are how many switches are measured for each round.
+// changes is how many switches are measured in each round.
 const changes = 20
 
-// pollEvery is how long a caller waits between two calls, which ask whether a change is in force.
+// pollEvery is how long a caller waits between two calls that find out whether a change is in force.
 const pollEvery = time.Millisecond / 2
 
 // changing measures from the request of a switch to one server until the last of three has it in force.
@@ -59,7 +59,7 @@ func (s *server) flip(ctx context.Context, on bool) error {
 	return err
 }
 
-// until calls bench/add until it is on, or off.
+// until calls bench/add until it is switched on, or off.
 func (c *caller) until(ctx context.Context, on bool) error {
 	late := time.After(time.Minute)
 	for {
@@ -80,10 +80,10 @@ func (c *caller) until(ctx context.Context, on bool) error {
 	}
 }
 
-// missed is how many changes are made while a server is cut off.
+// missed is how many changes a server misses while it is cut off.
 const missed = 1000
 
-// catching cuts one of two servers off while changes are made, and measures from when it is connected again until it knows all of them.
+// catching cuts one of two servers off while changes are made, and measures how long after the reconnection it knows all of them.
 func (b *bench) catching(ctx context.Context) (err error) {
 	nodes, endNodes, err := b.nodes(ctx)
 	if err != nil {
@@ -132,7 +132,7 @@ func (b *bench) catching(ctx context.Context) (err error) {
 		case <-time.After(time.Until(shut.Add(b.cut * time.Duration(n+1) / missed))):
 		}
 	}
-	if err := cut.until(ctx, true); err != nil { // it serves what it knew
+	if err := cut.until(ctx, true); err != nil { // it still serves what it knew
 		return fmt.Errorf("while it is cut off: %w", err)
 	}
 	begun := time.Now()

@@ -23,13 +23,13 @@ import (
 // replicas is how many servers and how many nodes of NATS there are.
 const replicas = 3
 
-// A server is one of several with one state, with its admin socket.
+// A server is one of several servers with one state. It has an admin socket.
 type server struct {
 	*service.Service
 	over *client.Client
 }
 
-// grants let reach/* use what it needs.
+// grants grants the tools reach/* what they need.
 const grants = `
 [[grant]]
 match = "reach/*"
@@ -45,7 +45,7 @@ func (b *bench) nodes(ctx context.Context) (c *cluster.Cluster, end func() error
 	if err != nil {
 		return nil, nil, err
 	}
-	// Nodes behind a way tell nobody their addresses, so that a server that is cut off finds no other way to them.
+	// Nodes behind a gate don't tell their addresses, so that a server that is cut off finds no other way to them.
 	straight := func(_, _, port int) (int, error) { return port, nil }
 	if c, err = cluster.StartThrough(ctx, replicas, directory, b.report.Log, straight); err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(directory))
@@ -53,7 +53,7 @@ func (b *bench) nodes(ctx context.Context) (c *cluster.Cluster, end func() error
 	return c, func() error { c.Close(); return os.RemoveAll(directory) }, nil
 }
 
-// start starts a server with tables of its configuration. The state is in NATS at the URL, or in a directory where that is empty.
+// start starts a server with these tables in its configuration. The state is in NATS at the URL, or in a directory if the URL is empty.
 func (b *bench) start(ctx context.Context, url, tables string) (*server, error) {
 	state := ""
 	if url != "" {
@@ -90,7 +90,7 @@ func (b *bench) fill(directory string) error {
 	return os.WriteFile(filepath.Join(directory, "reach.wasm"), module, 0o600)
 }
 
-// fleet starts so many servers with one state, in nodes that are there. Its servers are closed by end.
+// fleet starts n servers with one state in running nodes. end closes the servers.
 func (b *bench) fleet(ctx context.Context, n int, tables string, url func(i int) string) (all []*server, end func() error, err error) {
 	end = func() error {
 		var err error
@@ -109,7 +109,7 @@ func (b *bench) fleet(ctx context.Context, n int, tables string, url func(i int)
 	return all, end, nil
 }
 
-// replicas starts nodes, and servers with one state in them. All of them are ended by end.
+// replicas starts nodes, and servers with one state in them. end ends all of them.
 func (b *bench) replicas(ctx context.Context, tables string) (all []*server, end func() error, err error) {
 	nodes, endNodes, err := b.nodes(ctx)
 	if err != nil {
@@ -122,7 +122,7 @@ func (b *bench) replicas(ctx context.Context, tables string) (all []*server, end
 	return all, func() error { return errors.Join(endServers(), endNodes()) }, nil
 }
 
-// onAll has each server do something at once, and returns when the last of them had done it.
+// onAll does something with all servers at once, and returns when the last one has finished.
 func onAll(all []*server, do func(i int) error) (last time.Time, err error) {
 	ends, errs := make([]time.Time, len(all)), make([]error, len(all))
 	var waiting sync.WaitGroup
@@ -163,7 +163,7 @@ func (c *caller) call(ctx context.Context, path, arguments string) (int, string,
 	return answer.StatusCode, string(body), errors.Join(err, answer.Body.Close())
 }
 
-// must calls a tool that must answer with something.
+// must calls a tool, and fails unless the answer contains a text.
 func (c *caller) must(ctx context.Context, path, arguments, want string) error {
 	status, body, err := c.call(ctx, path, arguments)
 	if err == nil && (status != http.StatusOK || !strings.Contains(body, want)) {

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// kvKeys are the keys among which one is read, and writers how many write them.
+	// kvKeys is the number of keys of which one is read, and writers how many callers write them.
 	kvKeys, writers = 10_000, 64
 	// reads is how many more reads a call of reach/gets makes than one of reach/get.
 	reads = 1000
-	// writes are measured for each round.
+	// writes is how many writes are measured in each round.
 	writes = 20
 )
 
-// keys measures what one more read of a key takes within a call, and a call that writes one, over HTTP.
+// keys measures what one more read of a key within a call costs, and a call over HTTP that writes a key.
 func (b *bench) keys(ctx context.Context) (err error) {
 	all, end, err := b.replicas(ctx, "")
 	if err != nil {
@@ -29,7 +29,7 @@ func (b *bench) keys(ctx context.Context) (err error) {
 	if err := fillKeys(ctx, all[0]); err != nil {
 		return err
 	}
-	c := all[1].caller() // which has not written them
+	c := all[1].caller() // this server has not written the keys
 	defer c.close()
 	arguments := key(kvKeys / 2)
 	const want = "116" // version, expiry and 100 bytes

@@ -1,5 +1,5 @@
-// Command many measures what it costs to run several servers with one state, and how soon they agree. It runs three servers and three nodes of NATS,
-// each a separate process. It prints one line "name value" for each figure and then one for each that falls short of its bar. Explanations go to
+// Command many measures what it costs to run several servers with one state, and how soon they agree. It runs three servers and three NATS nodes,
+// each in a separate process. It prints one line "name value" for each figure and then one for each that falls short of its bar. Explanations go to
 // stderr. It exits with 1 only where something could not be measured.
 //
 //	many [-guests DIRECTORY] [-server BINARY] [-cut TIME] [-only NAME,...]

@@ -17,10 +17,11 @@ import (
 	"github.com/toolsrv/toolsrv/internal/oci"
 )
 
-// pulled is how large the module is that is pulled, in bytes.
+// pulled is the size of the module that is pulled, in bytes.
 const pulled = 20 << 20
 
-// pulling measures how fast a module comes from a registry on this machine into a file, verified, against how fast curl writes the same bytes into one.
+// pulling measures how fast a module is pulled from a registry on this machine into a file and verified, compared with curl writing the same bytes
+// into a file.
 func pulling(ctx context.Context, b *bench) (err error) {
 	host, end, err := startRegistry(ctx)
 	if err != nil {
@@ -75,7 +76,7 @@ func pulling(ctx context.Context, b *bench) (err error) {
 	return nil
 }
 
-// isModule returns an error unless a file has a module.
+// isModule returns an error unless a file contains the module that was pushed.
 func isModule(file string, module []byte) error {
 	content, err := os.ReadFile(file)
 	if err == nil && !bytes.Equal(content, module) {

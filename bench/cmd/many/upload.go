@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// uploads are how many files are put for each round.
+	// uploads is how many files are put in each round.
 	uploads = 4
 	// uploadBytes is the size of a file.
 	uploadBytes = 100_000
 )
 
-// shelf are tables of a server whose tools are in a bucket, too.
+// shelf has configuration tables for a server that also serves tools from a bucket.
 const shelf = `
 [[source]]
 name = "shared"
@@ -60,7 +60,7 @@ func uploading(ctx context.Context, b *bench) (err error) {
 		if err := errors.Join(err, put); err != nil {
 			return err
 		}
-		if n > 0 { // before the first one, the bucket was not there
+		if n > 0 { // before the first upload, the bucket did not exist
 			took = append(took, last.Sub(begun))
 		}
 	}
@@ -70,7 +70,7 @@ func uploading(ctx context.Context, b *bench) (err error) {
 	return nil
 }
 
-// upload returns a module of its own code and the tool bench/v<n>, as large as it must be.
+// upload returns a module of the right size with unique code and the tool bench/v<n>.
 func upload(b *bench, n int) ([]byte, error) {
 	small, err := b.guests.Read(guest.Small)
 	if err == nil {
@@ -85,7 +85,7 @@ func upload(b *bench, n int) ([]byte, error) {
 	return wasmbin.SetCustom(small, "ballast", make([]byte, max(0, uploadBytes-len(small)-16)))
 }
 
-// comes calls a tool until it is there.
+// comes calls a tool until it is served.
 func (c *caller) comes(ctx context.Context, path string) error {
 	late := time.After(time.Minute)
 	for {

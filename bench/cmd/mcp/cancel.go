@@ -15,11 +15,12 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// beforeClosing is how long a call runs before its connection is closed: until the guest surely computes, as nothing tells.
+// beforeClosing is how long a call runs before its connection is closed: long enough that the guest surely computes, since nothing shows when it
+// begins.
 const beforeClosing = 20 * time.Millisecond
 
-// cancel measures how long a guest that computes for ever goes on when its caller has closed the connection: until the time
-// in the line that the server then logs of the request. Both times are of this machine's clock.
+// cancel measures how long a guest that computes forever continues after its caller has closed the connection. The end is the time in the server's
+// log line for the request, by the same clock.
 func (b *bench) cancel(ctx context.Context) (err error) {
 	const calls = 200
 	type line struct {
@@ -79,8 +80,7 @@ func (b *bench) cancel(ctx context.Context) (err error) {
 	return b.plainCancel(ctx, calls)
 }
 
-// plainCancel has a Go program do the same without a sandbox, for comparison: on a busy machine most of the time goes to
-// programs that wait for a processor.
+// plainCancel measures the same for a Go program without a sandbox: on a busy machine, most of the time is spent waiting for a processor.
 func (b *bench) plainCancel(ctx context.Context, calls int) error {
 	self, err := os.Executable()
 	if err != nil {

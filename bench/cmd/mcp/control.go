@@ -12,11 +12,11 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// controlCommand makes this program a server with a goroutine that computes for ever while somebody is connected, without any
-// sandbox: what it takes there to notice a closed connection is the machine's share.
+// controlCommand makes this program a server without a sandbox, in which a goroutine computes forever while a client is connected. The time that this
+// server takes to notice a closed connection is the machine's share.
 const controlCommand = "control"
 
-// control writes the time at which each computation has ended.
+// control writes the time at which each computation ends.
 func control(l net.Listener) error {
 	for {
 		c, err := l.Accept()
@@ -30,7 +30,7 @@ func control(l net.Listener) error {
 			}
 			ended <- time.Now()
 		}()
-		_, _ = io.Copy(io.Discard, c) // until the other side has closed it
+		_, _ = io.Copy(io.Discard, c) // returns when the other side has closed the connection
 		closed.Store(true)
 		c.Close()
 		fmt.Fprintln(os.Stdout, (<-ended).Format(time.RFC3339Nano))
@@ -41,7 +41,7 @@ func control(l net.Listener) error {
 func controlled(p *service.Peer, calls int) ([]time.Duration, error) {
 	took := make([]time.Duration, calls)
 	lines := bufio.NewScanner(p.Out)
-	lines.Scan() // of the connection by which service.StartPeer saw that it listens
+	lines.Scan() // the line of the connection with which service.StartPeer checked that it listens
 	for i := range took {
 		c, err := net.Dial("tcp", p.Host)
 		if err != nil {

@@ -1,4 +1,4 @@
-// Command mcp measures what MCP costs over the real server, each figure beside another way to do the same, and prints one
+// Command mcp measures what MCP costs with the real server, each figure compared with another way to do the same, and prints one
 // line "name value" for each and then one for each that falls short of its bar. Explanations go to stderr. It exits with 1
 // only where something could not be measured.
 //
@@ -19,7 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
 )
 
-// gosdkCommand makes this program the server of package gosdk, a separate process as ours is.
+// gosdkCommand makes this program the server of package gosdk, which is a separate process like ours.
 const gosdkCommand = "gosdk"
 
 func main() {

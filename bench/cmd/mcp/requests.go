@@ -21,7 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// connections are as many as make requests at a time.
+// connections is how many connections make requests at a time.
 const connections = 16
 
 // request returns the text of a request over MCP 2026-07-28.
@@ -38,18 +38,18 @@ func request(host, path, method, name, params string) []byte {
 	return load.Request(host, path, `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{`+params+meta+`}}`, headers...)
 }
 
-// callOf returns the text of a call of the addition.
+// callOf returns the text of a call of the tool add.
 func callOf(host, tool string) []byte {
 	return request(host, "/mcp", "tools/call", tool, `"name":"`+tool+`","arguments":`+guest.Input)
 }
 
-// A side is one server and what it is sent.
+// A side is one server and the request that it is sent.
 type side struct {
 	name string
 	load load.Load
 }
 
-// calls compares tools/call with REST's POST of the same tool, and with the same addition served by others.
+// calls compares tools/call with a REST POST of the same tool, and with the same tool served by other programs.
 func (b *bench) calls(ctx context.Context) (err error) {
 	ours, err := b.serve(ctx, "", nil, func(tools string) error {
 		small, err := b.guests.Read(guest.Small)
@@ -130,7 +130,7 @@ func (b *bench) list(ctx context.Context) (err error) {
 	}
 	defer c.Close()
 	r := bufio.NewReaderSize(c, 1<<20)
-	// Each side is looked at once, so that what is compared is a whole list.
+	// Each answer is checked once, so that complete lists are compared.
 	listed := request(s.Host(), "/mcp", "tools/list", "", "")
 	body, err := exchange(c, r, listed)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// serve starts the real server on the tools that fill puts into a directory, and returns once it has nothing more to do. The
-// tables are added to its configuration; each is given the lines of its log.
+// serve starts the real server on the tools that fill puts into a directory, and returns when the server is idle. tables are added to its
+// configuration; each is called with each line of its log.
 func (b *bench) serve(ctx context.Context, tables string, each func(line []byte), fill func(tools string) error) (*service.Service, error) {
 	return service.InFolder(ctx, service.Options{Binary: b.server, Rest: tables, Each: each}, fill)
 }
 
-// servePeer is what this program does as a peer: it serves at the port that it is given.
+// servePeer makes this program a peer, which serves at a given port.
 func servePeer(serve func(net.Listener) error) measure.Child {
 	return func(arguments []string, _ io.Writer) error {
 		if len(arguments) != 1 {

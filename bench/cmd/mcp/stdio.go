@@ -14,8 +14,8 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
 )
 
-// stdio measures how long `toolsrv mcp` takes from its start to its first answer, which lists the example tools. Their code
-// is in the cache, and each answer has to have all of them.
+// stdio measures how long `toolsrv mcp` takes from its start to its first answer, which lists the example tools. The tools' code is in the cache, and
+// each answer must list all tools.
 func (b *bench) stdio(ctx context.Context) error {
 	files, err := filepath.Glob(filepath.Join(b.tools, "*.wasm"))
 	if err != nil || len(files) == 0 {
@@ -63,7 +63,7 @@ func (b *bench) firstAnswer(ctx context.Context, directory string) (took, proces
 		return 0, 0, 0, err
 	}
 	defer func() {
-		err = errors.Join(err, in.Close(), c.Wait()) // it ends when stdin does
+		err = errors.Join(err, in.Close(), c.Wait()) // the server ends when stdin does
 		processor = c.ProcessState.UserTime() + c.ProcessState.SystemTime()
 	}()
 	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +

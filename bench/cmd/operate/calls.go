@@ -23,7 +23,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
 )
 
-// A served is the server, with its admin socket.
+// A served is a running server with its admin socket.
 type served struct {
 	*service.Service
 	binary string
@@ -48,7 +48,7 @@ func (s *served) close() error {
 	return s.Close()
 }
 
-// command runs a command of toolsrv that asks the server, and returns what it prints.
+// command runs a toolsrv command that asks the server, and returns its output.
 func (s *served) command(ctx context.Context, arguments ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, s.binary, append(arguments, "--config", filepath.Join(s.Directory, "toolsrv.toml"))...)
 	var said bytes.Buffer
@@ -130,7 +130,7 @@ func (b *bench) scoped(ctx context.Context) (err error) {
 	return nil
 }
 
-// A caller calls bench/add again and again, each time as soon as it was answered.
+// A caller calls bench/add again and again, each time as soon as it is answered.
 type caller struct {
 	url, token string
 	client     http.Client
@@ -154,7 +154,7 @@ func (c *caller) call(ctx context.Context) (int, error) {
 	return answer.StatusCode, errors.Join(err, answer.Body.Close())
 }
 
-// switching measures from the start of `toolsrv disable` until a call is refused. A client calls all the time.
+// switching measures the time from the start of `toolsrv disable` until a call is refused. A client calls all the time.
 func (b *bench) switching(ctx context.Context) (err error) {
 	s, err := b.serve(ctx, b.guests.FillSmall)
 	if err != nil {
@@ -180,7 +180,7 @@ func (b *bench) switching(ctx context.Context) (err error) {
 			select {
 			case err := <-ended:
 				if err != nil {
-					return err // otherwise no call would ever be refused
+					return err // if the command failed, no call would ever be refused
 				}
 				ended <- nil
 			default:
@@ -195,7 +195,7 @@ func (b *bench) switching(ctx context.Context) (err error) {
 	return nil
 }
 
-// revoking measures from the answer to the revocation of a token until the last request with it was made that was accepted. Eight clients call
+// revoking measures the time from the confirmation that a token is revoked to the last accepted request with the token. Eight clients call
 // all the time.
 func (b *bench) revoking(ctx context.Context) (err error) {
 	s, err := b.serve(ctx, b.guests.FillSmall)
@@ -203,7 +203,7 @@ func (b *bench) revoking(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	if _, err := s.token(ctx, "stays", "bench/*"); err != nil { // so that callers always have to show one
+	if _, err := s.token(ctx, "stays", "bench/*"); err != nil { // so that callers always need a token
 		return err
 	}
 	var latest time.Duration

@@ -23,7 +23,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
-// Tools of the long lists: as many in each of so many files.
+// The tools of the long lists: how many files there are, and how many tools in each.
 const manyFiles, toolsEach = 100, 100
 
 // many puts 10,000 tools into a folder.
@@ -56,8 +56,8 @@ func (b *bench) listing(ctx context.Context) (err error) {
 
 const manyScopes = 1000
 
-// lists measures what the server keeps of lists when holders of 1,000 different sets of scopes ask for all of them: the lists of REST and MCP,
-// and OpenAPI documents, compressed and not. Every other one may call all of the 10,000 tools, the rest some of them.
+// lists measures how much the server keeps of its lists when callers with 1,000 different sets of scopes ask for all of them: the lists of REST and
+// MCP, and OpenAPI documents, compressed and not. Every second caller may call all of the 10,000 tools, the rest some of them.
 func (b *bench) lists(ctx context.Context) (err error) {
 	folder, err := os.MkdirTemp("", "toolsrv-bench-")
 	if err != nil {
@@ -132,7 +132,7 @@ func (b *bench) lists(ctx context.Context) (err error) {
 // A lister asks for all lists with a token.
 type lister struct{ url, token string }
 
-// all asks for everything, and returns how many bytes that is.
+// all asks for all lists, and returns how many bytes they have.
 func (l lister) all(ctx context.Context) (size int64, err error) {
 	for _, path := range []string{"/tools", "/openapi.json"} {
 		tag := ""

@@ -1,4 +1,4 @@
-// Command operate measures what operating a server costs those who call its tools, and how soon what an operator does is in force. It prints
+// Command operate measures what operating a server costs those who call its tools, and how soon an operator's changes are in force. It prints
 // one line "name value" for each figure and then one for each that falls short of its bar. Explanations go to stderr. It exits with 1 only
 // where something could not be measured.
 //

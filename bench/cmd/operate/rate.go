@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// rate measures what rates add to a call: of one of ten thousand narrower tokens, whose calls count for the tokens that have made them, too.
+// rate measures how much time rates add to a call with one of ten thousand narrower tokens, whose calls also count for their makers.
 func (b *bench) rate(context.Context) error {
 	const tokens, turns, calls = 10_000, 200, 1000
 	bound := wasmtools.Rate{Calls: rates.MaxCalls, Period: time.Second, Concurrent: 10}

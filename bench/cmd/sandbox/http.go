@@ -72,20 +72,20 @@ func add(_ context.Context, call *wasmtools.Call) ([]byte, error) {
 	return strconv.AppendInt(nil, in.A+in.B, 10), nil
 }
 
-// generate starts a process that calls a service's tool bench/add.
+// generate starts a process that calls the tool bench/add of a service.
 func (b *bench) generate(ctx context.Context, s *served, connections int, span time.Duration) (load.Seen, error) {
 	return load.Generate(ctx, load.Load{
 		Host: s.address, Text: load.Request(s.address, "/bench/add", input), Answer: output, Connections: connections, Span: span,
 	}, b.report.Log)
 }
 
-// A served table is one over HTTP on a loopback port.
+// A served is a route table that is served over HTTP on a loopback port.
 type served struct {
 	table   *wasmtools.RouteTable
 	app     *openapi.App
 	http    *http.Server
 	address string
-	after   func() // frees what the table needs
+	after   func() // frees the resources of the table
 }
 
 // serve serves the modules that fill puts into a directory.

@@ -31,7 +31,7 @@ const idleCommand = "idle"
 // many is the number of tools of idle and start.
 const many = 1000
 
-// held is what a process holds for many tools, in bytes, above what it held before it had them.
+// held is how many bytes a process holds for many tools, in addition to what it held before.
 type held struct {
 	Loaded, Called int64
 	Files, Maps    int
@@ -72,8 +72,8 @@ func (b *bench) idle(ctx context.Context) error {
 	return nil
 }
 
-// idleChild is that process. Before the first look it has served and called one tool, so that what any server needs
-// is there already.
+// idleChild is that process. Before the first measurement it has served and called one tool, so that everything that any server needs is allocated
+// already.
 func idleChild(arguments []string, out io.Writer) error {
 	flags := flag.NewFlagSet(idleCommand, flag.ContinueOnError)
 	tools := flags.String("tools", "", "the directory of the tools")
@@ -226,7 +226,7 @@ func (b *bench) startOnce(ctx context.Context, config string) (took time.Duratio
 	}
 	defer func() {
 		err = errors.Join(err, server.Process.Signal(os.Interrupt))
-		_ = server.Wait() // how it ended is not the question here
+		_ = server.Wait() // its exit does not matter here
 	}()
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
@@ -236,10 +236,10 @@ func (b *bench) startOnce(ctx context.Context, config string) (took time.Duratio
 		if err == nil && listed == many {
 			return took, nil
 		}
-		if took > time.Minute { // before it is ready, it lists what it has
+		if took > time.Minute { // before it is ready, it lists the tools that it has so far
 			return 0, errors.Join(fmt.Errorf("the server lists %d tools after a minute, not %d", listed, many), err)
 		}
-		select { // a look each millisecond costs the server nothing
+		select { // a request each millisecond costs the server nothing
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		case <-time.After(time.Millisecond):

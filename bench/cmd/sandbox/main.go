@@ -1,4 +1,4 @@
-// Command sandbox measures what the sandbox promises, each promise beside the other ways to do the same, and prints one
+// Command sandbox measures what the sandbox promises, each figure compared with other ways to do the same, and prints one
 // line "name value" for each figure and then one for each that falls short of its bar. Explanations go to stderr. It
 // exits with 1 only where something could not be measured.
 //

@@ -17,13 +17,13 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// metering compares calls that compute. Ours are whole calls; of the others only the call itself is timed, each in an
-// instance that is made, initialised and warmed before the clock starts: so all begin in the same state, and what is
-// compared is how code runs, not how instances are made. Of each side the best of many turns counts: whether the memory
-// that a plain instance takes of Go's heap must be fetched from the system makes up to 30 ms there, by chance.
+// metering compares calls that compute. Our times are of whole calls. For the others only the call itself is timed, in an instance that is made,
+// initialised and warmed before the clock starts: so all begin in the same state, and only the speed of code is compared, not that of making
+// instances. The best of many turns counts, since by chance a plain instance may have to get memory for Go's heap from the system, which takes up to
+// 30 ms.
 func (b *bench) metering(ctx context.Context) error {
-	ballast := make([]byte, 1<<30) // never touched; with it Go keeps freed memory instead of giving it back
-	defer debug.FreeOSMemory()     // nor is what comes next to find it
+	ballast := make([]byte, 1<<30) // never used; because of it, Go keeps freed memory instead of returning it
+	defer debug.FreeOSMemory()     // later measurements must not find it either
 	defer runtime.KeepAlive(ballast)
 	overheads, stoppable, forSize := []float64{}, []float64{}, []float64{}
 	for _, name := range []string{guest.RustCPU, guest.RustCPUSmall, guest.GoCPU} {
@@ -72,7 +72,7 @@ func (b *bench) metering(ctx context.Context) error {
 			b.report.Explain("%s %s: plain wazero %.1f ms, ours %.1f ms, WithCloseOnContextDone %.1f ms", name, work, others/1e6, own/1e6, stopped/1e6)
 			overhead, stops := own/others, stopped/own
 			b.report.Figure("metering_overhead_"+name+"_"+work, overhead)
-			if name == guest.RustCPUSmall { // not how code that computes is compiled: a figure of its own
+			if name == guest.RustCPUSmall { // does not show how code that computes is compiled, so it is a separate figure
 				forSize = append(forSize, overhead)
 				continue
 			}
@@ -86,7 +86,7 @@ func (b *bench) metering(ctx context.Context) error {
 	return nil
 }
 
-// timed returns the nanoseconds of one call in an instance of its own.
+// timed returns the nanoseconds of one call in a new instance.
 func timed(ctx context.Context, w *peer.Wazero, tool int32, want string) (float64, error) {
 	instance, err := w.New(ctx)
 	if err != nil {
@@ -156,7 +156,7 @@ func (b *bench) gcStall(ctx context.Context) error {
 	return nil
 }
 
-// neighbour measures calls of a small tool while as many calls of another one spin as may run at a time.
+// neighbour measures calls of a small tool while as many calls of another tool spin as may run at a time.
 func (b *bench) neighbour(ctx context.Context) error {
 	s, err := b.serve(ctx, func(directory string) error { return b.neighbours(directory) })
 	if err != nil {
@@ -175,7 +175,7 @@ func (b *bench) neighbour(ctx context.Context) error {
 	for range 4 * runtime.GOMAXPROCS(0) { // the default concurrency
 		spinners.Go(func() {
 			for spinning.Err() == nil {
-				_, _ = spin.Call(spinning, &wasmtools.Call{Arguments: []byte("{}")}) // ends by its time limit or by stop
+				_, _ = spin.Call(spinning, &wasmtools.Call{Arguments: []byte("{}")}) // the call ends by its time limit or by stop
 			}
 		})
 	}
@@ -183,8 +183,7 @@ func (b *bench) neighbour(ctx context.Context) error {
 	defer stop()
 	var list []time.Duration
 	for end := time.Now().Add(6 * time.Second); time.Now().Before(end); {
-		// A call begins when its timer should go off, not when the host gets round to it: a request that arrives has
-		// to be noticed, too.
+		// A call begins when its timer should fire, not when the host notices it: a server has to notice a request, too.
 		begin := time.Now().Add(2 * time.Millisecond)
 		select {
 		case <-ctx.Done():

@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/peer"
 )
 
-// pristineRust compares the price of a call that begins in a new sandbox, for a small guest.
+// pristineRust compares the cost of a call that begins in a new sandbox, for a small guest.
 func (b *bench) pristineRust(ctx context.Context) error {
 	module, err := b.guests.Read(guest.Small)
 	if err != nil {
@@ -45,7 +45,7 @@ func (b *bench) pristineRust(ctx context.Context) error {
 	return nil
 }
 
-// pristineGo does the same for a Go guest with encoding/json, and beside Extism.
+// pristineGo does the same for a Go guest with encoding/json, and also compares Extism.
 func (b *bench) pristineGo(ctx context.Context) error {
 	module, err := b.guests.Read(guest.Go)
 	if err != nil {

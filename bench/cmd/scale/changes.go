@@ -22,7 +22,7 @@ import (
 // rounds is how often each change is made.
 const rounds = 9
 
-// whatChanges prints what changes take a server with many tools in one folder: a row for each number of them.
+// whatChanges prints what changes cost a server with many tools in one folder: a row for each number of tools.
 func whatChanges(ctx context.Context, server string, makes maker, numbers string, out io.Writer) error {
 	fmt.Fprintln(out, "| tools | a file is replaced | processor | first search then | second | SIGHUP, nothing changed | processor | SIGHUP, a limit changed | processor | processor, 30 s idle |")
 	fmt.Fprintln(out, "|---|---|---|---|---|---|---|---|---|---|")
@@ -40,7 +40,7 @@ func whatChanges(ctx context.Context, server string, makes maker, numbers string
 	return nil
 }
 
-// A timed is what one kind of change has taken, each time.
+// A timed has the measured times of one kind of change.
 type timed struct{ took, used []float64 }
 
 func (t timed) String() string {
@@ -59,7 +59,7 @@ func changesOf(ctx context.Context, server string, makes maker, n int) (line str
 		}
 	}
 	for i := range n {
-		if err := write(service.Tools(directory), fmt.Sprint("add", i), 0, makes); err != nil { // of the same code, which is compiled once
+		if err := write(service.Tools(directory), fmt.Sprint("add", i), 0, makes); err != nil { // a version with the same code, which is compiled only once
 			return "", err
 		}
 	}
@@ -81,8 +81,8 @@ func changesOf(ctx context.Context, server string, makes maker, n int) (line str
 	if _, err := s.Quiet(ctx); err != nil {
 		return "", err
 	}
-	// measured makes a change, and waits until the log tells that it is in force. It returns how long that took, and the processor time until the
-	// server is quiet again.
+	// measured makes a change, and waits until the log says that it is in force. It returns how long that took, and the processor time until the
+	// server is idle again.
 	measured := func(t *timed, want string, change func() error, then func() error) error {
 		before, err := s.Processor()
 		if err != nil {
@@ -105,7 +105,7 @@ func changesOf(ctx context.Context, server string, makes maker, n int) (line str
 		if err := then(); err != nil {
 			return err
 		}
-		time.Sleep(time.Second) // less than the time between two looks at everything, more than what follows a change
+		time.Sleep(time.Second) // less than the time between two scans of all files, but more than the work after a change
 		after, err := s.Processor()
 		t.used = append(t.used, float64(after-before))
 		return err
@@ -119,7 +119,7 @@ func changesOf(ctx context.Context, server string, makes maker, n int) (line str
 		if err := write(filepath.Dir(aside), name, n+i, makes); err != nil {
 			return "", err
 		}
-		time.Sleep(50 * time.Millisecond) // a file that was written in the moment in which it was renamed may have been written in place
+		time.Sleep(50 * time.Millisecond) // a file that was written at the moment of its rename looks as if it was written in place
 		err := measured(&replaced, "tool replaced", func() error { return os.Rename(aside, filepath.Join(service.Tools(directory), name+".wasm")) }, func() error {
 			for _, times := range []*[]float64{&first, &second} {
 				began := time.Now()
@@ -163,7 +163,7 @@ func changesOf(ctx context.Context, server string, makes maker, n int) (line str
 		float64(after-before)/1e6), err
 }
 
-// search has MCP search for some words, and fails unless the answer has a text.
+// search searches for some words over MCP, and fails unless the answer contains a text.
 func search(ctx context.Context, url, words, want string) error {
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search_tools","arguments":{"query":%q},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}}}}`, words)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/mcp", strings.NewReader(body))

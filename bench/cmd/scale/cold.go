@@ -15,8 +15,8 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// manyScripts starts servers on a directory of scripts of an engine, as many as text says, without a cache and with what that has left, and
-// prints how long each takes until it is ready.
+// manyScripts starts servers on a directory with that many scripts of an engine, first without a cache and then with the cache of the first start,
+// and prints how long each takes until it is ready.
 func manyScripts(ctx context.Context, server, engine, text string, out io.Writer) error {
 	source, ok := sources[engine]
 	if !ok {
@@ -70,7 +70,7 @@ func manyScripts(ctx context.Context, server, engine, text string, out io.Writer
 	return nil
 }
 
-// served fails unless that many tools are in the document.
+// served fails unless the OpenAPI document has that many tools.
 func served(ctx context.Context, s *service.Service, n int) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/openapi.json", nil)
 	if err != nil {

@@ -1,13 +1,13 @@
 // Command scale starts the real server with many tools, from an empty cache and then from a warm one, or with many tokens, and prints what that
-// takes: a row of a table for each number of them.
+// costs: a row of a table for each number of them.
 //
 //	scale -guests DIRECTORY [-server BINARY] [-tools 1000,10000]
 //	scale -guests DIRECTORY [-server BINARY] -changes [-tools 1000,10000,30000]
 //	scale -engine python [-server BINARY] [-tools 2,10,100]
 //	scale -guests DIRECTORY [-server BINARY] -principals 1,1000,10000,99000
 //
-// The tools are the small guest in Rust, each with another constant in its code, or scripts of an engine. `make bench-scale` builds
-// what is needed. The server lets up to 256 MiB of garbage lie, unless GOGC is set.
+// The tools are the small guest in Rust, each with a different constant in its code, or scripts of an engine. `make bench-scale` builds
+// what is needed. The server keeps up to 256 MiB of garbage, unless GOGC is set.
 package main
 
 import (
@@ -85,16 +85,16 @@ func run(ctx context.Context, arguments []string, out, _ io.Writer) error {
 	return nil
 }
 
-// A row is what a number of tools takes.
+// A row has the costs of a number of tools.
 type row struct {
 	tools                      int
-	compilations               int           // that the first start has kept
-	cold                       time.Duration // from that start until it did nothing more
+	compilations               int           // entries in the cache after the first start
+	cold                       time.Duration // from that start until the server was idle
 	listening, ready, compiled time.Duration // since the process began
 	idle, called               int64         // bytes resident: before any call, and after two of each tool
 	oneIdle, oneCalled         int64         // the same of a server that has one tool
 	mappings, files            int           // after the calls
-	p50, p99                   time.Duration // of a call when all tools are called in turn a second time
+	p50, p99                   time.Duration // the time of a call when all tools are called in turn a second time
 	added                      time.Duration // from the rename of a new file to the first answer of its tool
 }
 
@@ -105,7 +105,7 @@ func (r row) String() string {
 		r.mappings, r.files, r.p50.Seconds()*1e3, r.p99.Seconds()*1e3, r.added.Seconds())
 }
 
-// A maker makes a module with one tool, bench/name. Modules of different numbers differ.
+// A maker makes a module with one tool, bench/name. Modules with different numbers differ.
 type maker func(number int, name string) ([]byte, error)
 
 // variants makes variants of the small guest.
@@ -185,7 +185,7 @@ func startWarm(ctx context.Context, server string, makes maker, n int) (*started
 type started struct {
 	directory                  string
 	service                    *service.Service
-	cold                       time.Duration // compiled, of a start with an empty cache
+	cold                       time.Duration // how many modules a start with an empty cache has compiled
 	listening, ready, compiled time.Duration
 }
 
@@ -212,7 +212,7 @@ func start(ctx context.Context, server string, makes maker, n int) (*started, er
 	return s, nil
 }
 
-// begin starts the server, and returns once it does nothing more.
+// begin starts the server, and returns when it is idle.
 func (s *started) begin(ctx context.Context, server string) (err error) {
 	begin := time.Now()
 	s.service, err = service.Start(ctx, service.Options{Binary: server, Directory: s.directory})
@@ -231,12 +231,12 @@ func (s *started) begin(ctx context.Context, server string) (err error) {
 
 func (s *started) close() {
 	if s.service != nil {
-		_ = s.service.Stop(time.Minute) // the measurement has failed for another reason, if at all
+		_ = s.service.Stop(time.Minute) // if the measurement failed, it was for another reason
 	}
 	os.RemoveAll(s.directory)
 }
 
-// resident returns what the server takes before any call, and after two of each of n tools.
+// resident returns how much memory the server has before any call, and after two calls of each of n tools.
 func (s *started) resident(ctx context.Context, n int) (idle, called int64, err error) {
 	if idle, _, err = s.service.Resident(); err != nil {
 		return 0, 0, err
@@ -317,8 +317,8 @@ func call(client *http.Client, url, tool string) (bool, error) {
 	return true, nil
 }
 
-// add puts a new tool in the place of one file, five times, and returns the median time
-// from the rename to its first answer. The server compiled nothing for a while before.
+// add replaces a file by a new tool, five times, and returns the median time from the rename to the tool's first answer. Before that, the server has
+// compiled nothing for a while.
 func (s *started) add(ctx context.Context, makes maker, n int) (time.Duration, error) {
 	client := &http.Client{Timeout: time.Minute}
 	aside := filepath.Join(s.directory, "aside")
@@ -334,10 +334,10 @@ func (s *started) add(ctx context.Context, makes maker, n int) (time.Duration, e
 		if err := s.service.EndHelpers(); err != nil {
 			return 0, err
 		}
-		// A file that was written in the same moment as it was renamed may have been written in place.
+		// A file that was written at the moment of its rename looks as if it was written in place.
 		time.Sleep(50 * time.Millisecond)
 		begin := time.Now()
-		// In place of another tool, so that their number stays within the server's cap.
+		// It replaces another tool, so that the number of tools stays within the server's limit.
 		if err := os.Rename(filepath.Join(aside, name+".wasm"), filepath.Join(service.Tools(s.directory), fmt.Sprintf("add%d.wasm", i%n))); err != nil {
 			return 0, err
 		}

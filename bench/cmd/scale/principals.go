@@ -21,7 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
 )
 
-// manyPrincipals prints what a server with one tool and many tokens takes: a row for each number of tokens.
+// manyPrincipals prints the costs of a server with one tool and many tokens: a row for each number of tokens.
 func manyPrincipals(ctx context.Context, server string, guests guest.Shelf, numbers string, out io.Writer) error {
 	small, err := guests.Read(guest.Small)
 	if err != nil {
@@ -50,7 +50,7 @@ func manyPrincipals(ctx context.Context, server string, guests guest.Shelf, numb
 	return nil
 }
 
-// taken is what a number of tokens takes.
+// taken has the costs of a number of tokens.
 type taken struct {
 	file, resident      int64 // bytes
 	ready, made, called time.Duration

@@ -7,7 +7,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/script/engine"
 )
 
-// A source is a script that adds, for each engine, with a place for a number.
+// sources has a script that adds for each engine, with a verb for a number.
 var sources = map[string]engine.File{
 	"python": {Name: "add.py", Data: []byte(`from toolsrv import tool
 
@@ -30,7 +30,7 @@ export const add = tool({
 `)},
 }
 
-// scripts makes tools of an engine that this binary carries.
+// scripts makes tools of an engine in this binary.
 func scripts(name string) (maker, error) {
 	source, ok := sources[name]
 	if !ok {

@@ -19,14 +19,14 @@ import (
 
 const (
 	listeners = 10_000
-	// addresses are those from which they come: one caller can't have all streams.
+	// addresses is how many addresses the listeners have, since one caller can't have all streams.
 	addresses = 20
 	changes   = 10
-	// between is the time from one change to the next, in which listeners are sent nothing.
+	// between is the time between two changes, in which listeners are sent nothing.
 	between = time.Second
 )
 
-// fanout measures the time from a command that switches a tool until nearly all of many listeners have heard of it.
+// fanout measures the time from a command that switches a tool until nearly all of many listeners have got the event.
 func fanout(ctx context.Context, b *bench) (err error) {
 	s, err := b.serve(ctx, "[state]\ndirectory = 'state'", b.guests.FillSmall)
 	if err != nil {
@@ -73,13 +73,13 @@ func fanout(ctx context.Context, b *bench) (err error) {
 	return nil
 }
 
-// listen opens the streams. When each listener hears of a switch it sends to heard.
+// listen opens the streams. Each listener sends to heard when it gets the event of a switch.
 func listen(ctx context.Context, host string, heard chan<- time.Time) (leave func(), err error) {
 	var all []net.Conn
 	var reading sync.WaitGroup
 	leave = func() {
 		for _, conn := range all {
-			_ = conn.Close() // it was read from only
+			_ = conn.Close() // the connection was only read from
 		}
 		reading.Wait()
 	}

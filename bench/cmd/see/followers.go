@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
 )
 
-// followersCost compares a server whose log some follow, for lines that never come, with one whose log nobody follows.
+// followersCost compares a server with clients that follow its log, for lines that never come, with one that has no such clients.
 func followersCost(ctx context.Context, b *bench) error {
 	for _, n := range []struct {
 		name      string
@@ -27,7 +27,7 @@ func followersCost(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// follows has this many wait for errors about a tool that there is not.
+// follows starts clients that wait for errors about a tool that does not exist.
 func follows(ctx context.Context, s *service.Service, followers int) (leave func() error, err error) {
 	over, err := client.OverSocket(filepath.Join(s.Directory, "state", socket.Name))
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command see measures what it costs to look at a server: metrics, traces and the like. It prints one line "name value" for each figure and then one for
+// Command see measures what observing a server costs: metrics, traces and the like. It prints one line "name value" for each figure and then one for
 // each that falls short of its bar. Explanations go to stderr. It exits with 1 only where something could not be measured.
 //
 //	see [-guests DIRECTORY] [-server BINARY] [-browser MODULE] [-only NAME,...]

@@ -16,15 +16,15 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// metrics are the tables of a server that tells them.
+// metrics are the configuration tables of a server with metrics.
 const metrics = "[metrics]\nenabled = true"
 
-// scraped asks for /metrics as Prometheus does, and returns the size of the answer as it is sent, and its text.
+// scraped requests /metrics as Prometheus does, and returns the compressed size of the answer, and its text.
 func scraped(ctx context.Context, s *service.Service) (sent int, text []byte, err error) {
 	return get(ctx, s, "/metrics", "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2")
 }
 
-// get asks for a path, compressed, and returns the size of the answer as it is sent, and what it says.
+// get requests a path with compression, and returns the compressed size of the answer, and its text.
 func get(ctx context.Context, s *service.Service, path, accept string) (sent int, text []byte, err error) {
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
 	if err != nil {
@@ -54,7 +54,7 @@ func get(ctx context.Context, s *service.Service, path, accept string) (sent int
 	return len(body), text, err
 }
 
-// metricsCost compares a server that tells metrics, and is asked for them each second, with one that does not count them.
+// metricsCost compares a server whose metrics are requested each second with one that does not count them.
 func (b *bench) metricsCost(ctx context.Context) error {
 	return b.cost(ctx, "metrics_cost", "", metrics, func(ctx context.Context, s *service.Service) (func() error, error) {
 		asking, stop := context.WithCancel(ctx)
@@ -64,7 +64,7 @@ func (b *bench) metricsCost(ctx context.Context) error {
 	})
 }
 
-// askEachSecond asks for /metrics until ctx is done.
+// askEachSecond requests /metrics each second until ctx is done.
 func askEachSecond(ctx context.Context, s *service.Service) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -82,7 +82,7 @@ func askEachSecond(ctx context.Context, s *service.Service) error {
 
 const (
 	files, each = 100, 100 // tools in each file
-	called      = 10       // of those in each file
+	called      = 10       // called tools in each file
 )
 
 // scrape measures how long a server with 10,000 tools, of which 1,000 were called, takes to answer Prometheus.

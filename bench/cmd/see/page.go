@@ -13,13 +13,13 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
 )
 
-// loaded are the addresses of what a page loads, and imported those of what a script does before it runs.
+// loaded matches the addresses that a page loads, and imported those that a script imports.
 var (
 	loaded   = regexp.MustCompile(`(?:src|href)="([^"]+\.(?:js|css|svg))"`)
 	imported = regexp.MustCompile(`(?m)^(?:import|export)\s+(?:[\w$*{},\s]+\sfrom\s+)?"(\.[^"]+)"`)
 )
 
-// page adds up what a browser takes to show the console, without the answers to what it asks then.
+// page adds up the bytes that a browser loads to show the console, without the data that the console then requests.
 func (b *bench) page(ctx context.Context) (err error) {
 	s, err := b.serve(ctx, "", func(string) error { return nil })
 	if err != nil {
@@ -66,7 +66,8 @@ const (
 	visits  = 3
 )
 
-// browse has a browser show 10,000 tools: how long until they are listed, and how long 19 of 20 keystrokes in their filter take until the next frame.
+// browse shows 10,000 tools in a browser, and measures how long it takes until they are listed, and how long 19 of 20 keystrokes in their filter take
+// until the next frame.
 func (b *bench) browse(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^"+browsed+"$", "-count", strconv.Itoa(visits), "-v", ".")
 	cmd.Dir = b.pages

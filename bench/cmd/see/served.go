@@ -17,19 +17,19 @@ func (b *bench) serve(ctx context.Context, tables string, fill func(directory st
 	return service.InFolder(ctx, service.Options{Binary: b.server, Rest: tables}, fill)
 }
 
-// calls calls bench/add as fast as it can, by 16 connections.
+// calls calls bench/add as fast as it can over 16 connections.
 func (b *bench) calls(ctx context.Context, s *service.Service) (load.Seen, time.Duration, error) {
 	return s.Call(ctx, load.Load{
 		Text: load.Request(s.Host(), "/bench/add", guest.Input), Answer: guest.Output, Connections: 16, Span: b.Span,
 	}, b.report.Log)
 }
 
-// beside is what goes on beside the calls of one server, until leave.
+// beside is something that goes on during the calls of one server, until leave is called.
 type beside func(ctx context.Context, s *service.Service) (leave func() error, err error)
 
-// cost prints as a figure the processor time of a call to a server without these tables ÷ that with them: what they leave of calls/s where nothing
-// else runs. Calls/s themselves move by more than the bars allow where something does. Two processes of one and the same configuration differ by
-// some 4 % as long as they live, so that each round begins two new ones, and the median of the rounds counts.
+// cost prints the processor time of a call to a server without these tables divided by that of a call to a server with them: the fraction of calls/s
+// that is left on a quiet machine. On a busy one, calls/s themselves vary more than the bars allow. Two processes with the same configuration differ
+// by some 4 % for as long as they live, so each round begins two new ones, and the median of the rounds counts.
 func (b *bench) cost(ctx context.Context, name, always, tables string, do beside) error {
 	var ratios []float64
 	for i := range b.Rounds {
@@ -45,7 +45,7 @@ func (b *bench) cost(ctx context.Context, name, always, tables string, do beside
 	return nil
 }
 
-// round begins two servers, and returns the processor time of a call without the tables ÷ that with them.
+// round starts two servers, and returns the processor time of a call without the tables divided by that with them.
 func (b *bench) round(ctx context.Context, i int, always, tables string, do beside) (ratio float64, err error) {
 	const with, without = 0, 1
 	var sides [2]*service.Service

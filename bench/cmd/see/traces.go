@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// A collector takes what it is sent, and reads none of it.
+// A collector accepts everything that it is sent, without reading it.
 type collector struct {
 	http    http.Server
 	address string
@@ -36,7 +36,7 @@ func collect() (*collector, error) {
 	return c, nil
 }
 
-// traceCost compares a server that records a hundredth of the requests for a collector with one that records none.
+// traceCost compares a server that sends a hundredth of its requests to a collector with one that records none.
 func (b *bench) traceCost(ctx context.Context) (err error) {
 	c, err := collect()
 	if err != nil {

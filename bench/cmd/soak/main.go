@@ -1,6 +1,6 @@
-// Command soak squeezes an hour's worth of calls into some minutes and fails where anything grows: memory, file
-// descriptors, memory mappings, goroutines, latency. Two thirds of the time calls of all kinds go to the sandbox (good
-// ones, and ones that trap, spin, grow and are cancelled); the last third goes over HTTP, while files are replaced.
+// Command soak makes an hour's worth of calls in a few minutes, and fails if anything grows: memory, file descriptors, memory mappings, goroutines,
+// latency. For two thirds of the time it makes calls of all kinds in the sandbox: good ones, and ones that trap, spin, grow or are cancelled. In the
+// last third it makes calls over HTTP while files are replaced.
 //
 //	soak -guests DIRECTORY [-duration 3m] [-tools 0]
 //

@@ -13,15 +13,15 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// A kind is one kind of call.
+// A kind is a kind of call.
 type kind struct {
 	share   int // of a hundred calls
 	tool    *sandbox.Tool
 	input   []byte
-	cancel  time.Duration   // 0: the caller stays
-	outcome sandbox.Outcome // "" for a good end, with output
+	cancel  time.Duration   // 0 means that the caller waits
+	outcome sandbox.Outcome // "" for a success, with output
 	output  string
-	timed   bool // its time counts for a window
+	timed   bool // its time is part of the window's times
 }
 
 // soakSandbox makes calls of all kinds.
@@ -47,7 +47,7 @@ func soakSandbox(ctx context.Context, shelf guest.Shelf, w *watch) error {
 	})
 }
 
-// kindsOf loads the programs; release gives them up.
+// kindsOf loads the programs; release closes them.
 func kindsOf(ctx context.Context, engine *sandbox.Engine, shelf guest.Shelf) (kinds []kind, release func(), err error) {
 	var programs []*sandbox.Program
 	release = func() {
@@ -66,7 +66,7 @@ func kindsOf(ctx context.Context, engine *sandbox.Engine, shelf guest.Shelf) (ki
 		var p *sandbox.Program
 		if p, err = engine.Load(module, abi1.Modules()...); err == nil {
 			programs = append(programs, p)
-			err = p.Compile(ctx) // a call of five milliseconds has no time for that
+			err = p.Compile(ctx) // a call of five milliseconds has no time to compile
 		}
 		return p
 	}

@@ -22,10 +22,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
-// whole is the whole server, by the number of further tools that it has.
+// whole is the whole server, with the number of further tools.
 type whole int
 
-// soak makes requests to the server, while one of its files is replaced again and again, and another one comes and goes.
+// soak makes requests to the server, while one of its files is replaced again and again, and another file is added and removed.
 func (further whole) soak(ctx context.Context, shelf guest.Shelf, w *watch) error {
 	directory, err := os.MkdirTemp("", "toolsrv-soak-")
 	if err != nil {
@@ -68,7 +68,7 @@ func (further whole) soak(ctx context.Context, shelf guest.Shelf, w *watch) erro
 		if further > 0 && random.IntN(2) == 0 {
 			return post(client, further.next(url, &turn))
 		}
-		if random.IntN(20) == 0 { // 503 while a file is being read, which may be this one
+		if random.IntN(20) == 0 { // 503 while files are read, one of which may be this one
 			_, err := post(client, url+"/bench/guest", http.StatusNotFound, http.StatusServiceUnavailable)
 			return 0, err
 		}
@@ -92,7 +92,7 @@ func (further whole) next(url string, turn *atomic.Int64) string {
 	return fmt.Sprintf("%s/bench/add%d", url, int(turn.Add(1))%int(further))
 }
 
-// callAll calls each of the further tools once, before anything is watched: what they take does not grow from there on.
+// callAll calls each of the further tools once before the measurements begin: after that, their memory does not grow.
 func (further whole) callAll(ctx context.Context, client *http.Client, url string) error {
 	var turn atomic.Int64
 	errs := make([]error, workers)
@@ -148,10 +148,10 @@ type replacer struct {
 	times     int
 }
 
-// versions is the number of different modules; they come round again, as files that are rolled back do.
+// versions is the number of different modules, which are used again in turn, like files that are rolled back.
 const versions = 50
 
-// run replaces add, and has guest come and go, until ctx ends.
+// run replaces add, and adds and removes guest, until ctx ends.
 func (r *replacer) run(ctx context.Context) error {
 	tick := time.NewTicker(150 * time.Millisecond)
 	defer tick.Stop()
@@ -178,7 +178,7 @@ func (r *replacer) run(ctx context.Context) error {
 	}
 }
 
-// replace makes another version of a tool the one that is served, with a rename.
+// replace replaces a tool's file by another version with a rename.
 func (r *replacer) replace(tool string, version int) error {
 	module, err := guest.Variant(r.small, version)
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 
 const (
 	windows = 12 // of a leg
-	settled = 3  // windows until pools, caches and heap have their size
+	settled = 3  // how many windows it takes until pools, caches and the heap have grown to their size
 	workers = 8
 )
 
-// A watch runs a leg in windows, and looks at the process after each, when no call runs.
+// A watch runs a leg in windows of time, and measures the process after each window, when no call runs.
 type watch struct {
 	name    string
 	span    time.Duration // of a window
@@ -28,16 +28,15 @@ type watch struct {
 	samples []sample
 }
 
-// A sample is what the process looked like after a window, and what the window's calls took.
+// A sample has the measurements of the process after a window, and the times of the window's calls.
 type sample struct {
 	resident          float64 // bytes
 	files, maps       float64
 	goroutines        float64
-	half, p99, number float64 // median and p99 in seconds; of so many
+	half, p99, number float64 // median and p99 in seconds, and the number of calls
 }
 
-// drive makes workers make calls until all windows are over. call makes one and returns how long it took, or 0 for one
-// whose time says nothing.
+// drive makes calls in workers until all windows are over. call makes one call and returns how long it took, or 0 if its time must not count.
 func (w *watch) drive(ctx context.Context, call func(ctx context.Context, random *rand.Rand) (time.Duration, error)) error {
 	for n := range windows {
 		end := time.Now().Add(w.span)
@@ -97,9 +96,9 @@ func (w *watch) look(list []time.Duration) error {
 	return nil
 }
 
-// judge compares the last windows with the first settled ones. They may differ as much as they do on a machine with
-// other work. Half of all calls lie between them: of a million calls, a page lost in every hundredth would be 20 MiB,
-// and a file or a goroutine lost in every ten-thousandth would be 50 of them.
+// judge compares the last windows with the first settled ones. They may differ as much as they would on a machine with other work. Half of all calls
+// are between them: with a million calls, losing a page in every hundredth call would show as 20 MiB, and losing a file or a goroutine in every
+// ten-thousandth as 50 of them.
 func (w *watch) judge() error {
 	first, last := w.samples[settled:settled+settled], w.samples[len(w.samples)-settled:]
 	var errs []error

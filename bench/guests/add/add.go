@@ -1,4 +1,4 @@
-// Package add is what two guests have in common: the toolsrv tool and the Extism plugin of the same work.
+// Package add is shared by two guests that do the same work: a toolsrv tool and an Extism plugin.
 package add
 
 // Terms are the arguments.

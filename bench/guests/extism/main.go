@@ -1,6 +1,6 @@
 //go:build wasip1
 
-// Command extism is the work of goadd as an Extism plugin, speaking to the host directly.
+// Command extism does the work of goadd as an Extism plugin, which calls the host directly.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command goadd is the guest whose calls are compared: one tool made with the SDK.
+// Command goadd is the guest whose calls are compared: a tool made with the SDK.
 package main
 
 import (

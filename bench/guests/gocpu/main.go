@@ -1,5 +1,5 @@
-// Command gocpu holds guests that compute, each for some tens of milliseconds: the tools hash, sort, json and matrix, in
-// that order. Each returns a checksum, so that results can be compared.
+// Command gocpu has tools that compute for some tens of milliseconds each: the tools hash, sort, json and matrix, in that order. Each tool returns a
+// checksum, so that results can be compared.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Package assemble writes modules by hand, so that an attack needs no compiler, and can have shapes that none makes.
+// Package assemble writes modules by hand, so that an attack needs no compiler, and can use modules that no compiler makes.
 package assemble
 
 import (
@@ -18,10 +18,10 @@ const (
 	outputWrite
 	log
 	pollOneoff
-	imported // the index of toolsrv_call; what a Tool adds comes after it
+	imported // the index of toolsrv_call; a Tool's own functions come after it
 )
 
-// The layout of memory is a compiled guest's: a stack of 1 MiB that grows down, then data, then what arrives.
+// The memory layout is that of a compiled guest: a stack of 1 MiB that grows down, then data, then the input.
 const (
 	stackTop = 1 << 20
 	waitAt   = stackTop + 64   // a subscription of poll_oneoff
@@ -35,29 +35,29 @@ const (
 type Tool struct {
 	Name      string
 	Namespace string
-	Number    int32 // part of the code: modules that differ in it share no compiled code
+	Number    int32 // part of the code, so that modules with different numbers share no compiled code
 
-	Room  int   // bytes by which a call grows its memory before it reads its input
-	Wait  int64 // milliseconds that a call waits
-	Grow  int   // bytes by which a call grows its memory, and fills it
+	Room  int   // by how many bytes a call grows its memory before it reads its input
+	Wait  int64 // how many milliseconds a call waits
+	Grow  int   // by how many bytes a call grows its memory, which it fills
 	Lines int   // how often a call logs
-	Line  int   // bytes of zeros in each
+	Line  int   // how many zero bytes each line has
 
 	Elements []int  // sizes of passive element segments; a call uses the first
 	Passive  int    // size of a passive data segment, which nothing compresses; a call uses it
 	Bodies   []Body // further functions
-	Runs     bool   // a call calls the first of them with 0
+	Runs     bool   // a call calls the first body with 0
 	Manifest []byte // in place of the manifest of one tool
 }
 
-// A Body is a function that nobody calls, but the first one if the tool says so.
+// A Body is a function that is never called, except for the first one if the tool says so.
 type Body struct {
 	Params, Results int // of i32
 	Locals          []Group
 	Code            []byte // without its end
 }
 
-// A Group is some locals of one type.
+// A Group is a number of locals of one type.
 type Group struct {
 	Count int
 	Type  byte
@@ -109,7 +109,7 @@ func (t Tool) Module() ([]byte, error) {
 	section(7, append(name("memory"), 2, 0), append(name("toolsrv_call"), 0, imported))
 	var segments [][]byte
 	for _, n := range t.Elements {
-		// Passive, of functions: as many times the first.
+		// Passive segments of functions, which contain the first function that many times.
 		segments = append(segments, slices.Concat([]byte{1, 0}, Unsigned(n), make([]byte, n)))
 	}
 	section(9, segments...)
@@ -126,7 +126,7 @@ func (t Tool) Module() ([]byte, error) {
 	if t.Passive > 0 {
 		noise := make([]byte, t.Passive)
 		seed := [32]byte{byte(t.Number), byte(t.Number >> 8), byte(t.Number >> 16), byte(t.Number >> 24)}
-		_, _ = rand.NewChaCha8(seed).Read(noise) // documented not to fail
+		_, _ = rand.NewChaCha8(seed).Read(noise) // never fails, by its documentation
 		data = append(data, slices.Concat([]byte{1}, Unsigned(t.Passive), noise))
 	}
 	section(11, data...)
@@ -140,10 +140,10 @@ func (t Tool) Module() ([]byte, error) {
 	return wasmbin.SetCustom(out, manifest.Section, said.Bytes())
 }
 
-// call is toolsrv_call. It uses its parameter, the number of the tool, as a counter.
+// call returns the code of toolsrv_call, which uses its parameter, the number of the tool, as a counter.
 func (t Tool) call() []byte {
 	code := slices.Concat(
-		// As a compiler does: a frame on the stack, and something in the data.
+		// As compiled code does: writes a frame on the stack, and something into the data.
 		GlobalGet(0), Const(64), op(0x6b), GlobalSet(0),
 		GlobalGet(0), Call(inputSize), store,
 		Const(stackTop), Const(t.Number), store,
@@ -155,7 +155,7 @@ func (t Tool) call() []byte {
 			Const(pages*page), Const(1), Const(int32(t.Grow)), []byte{0xfc, 11, 0})
 	}
 	if len(t.Elements) > 0 {
-		// Nothing is copied, but the module needs its segments at run time.
+		// This copies nothing, but makes the module need its segments at run time.
 		code = slices.Concat(code, Const(0), Const(0), Const(0), []byte{0xfc, 12, 0, 0})
 	}
 	if t.Passive > 0 {
@@ -180,7 +180,7 @@ func (t Tool) call() []byte {
 		Const(0))
 }
 
-// grow grows the memory, and traps if there is none.
+// grow grows the memory, and traps if that fails.
 func grow(bytes int) []byte {
 	if bytes == 0 {
 		return nil
@@ -245,7 +245,7 @@ func vector(items ...[]byte) []byte {
 
 func name(s string) []byte { return append(Unsigned(len(s)), s...) }
 
-// signature is a function type of so many i32.
+// signature returns the function type with that many i32 parameters and results.
 func signature(params, results int) []byte {
 	return slices.Concat([]byte{0x60}, Unsigned(params), bytes.Repeat([]byte{0x7f}, params),
 		Unsigned(results), bytes.Repeat([]byte{0x7f}, results))

@@ -18,33 +18,33 @@ func Live(values, branches int) Body {
 	return Body{Params: 1, Results: 1, Code: append(code, bytes.Repeat(op(add), values-1)...)}
 }
 
-// Straight is one without any branch, with so many values on the operand stack.
+// Straight is a function without branches, with that many values on the operand stack.
 func Straight(values int) Body {
 	code := bytes.Repeat(slices.Concat(Const(64), load), values)
 	return Body{Params: 1, Results: 1, Code: append(code, bytes.Repeat(op(add), values-1)...)}
 }
 
-// Fills is one that keeps values on the operand stack over fills of memory with a constant length, which compilers make loops of.
+// Fills is a function that keeps values on the operand stack over fills of memory with a constant length, which compilers turn into loops.
 func Fills(values, fills int) Body {
 	code := bytes.Repeat(slices.Concat(Const(64), load), values)
 	code = append(code, bytes.Repeat(slices.Concat(Const(64), LocalGet(0), Const(8), []byte{0xfc, 11, 0}), fills)...)
 	return Body{Params: 1, Results: 1, Code: append(code, bytes.Repeat(op(add), values-1)...)}
 }
 
-// TableFills is one that fills a table that often, which a tool has if it has elements.
+// TableFills is a function that fills a table that often. Only a tool with elements has a table.
 func TableFills(fills int) Body {
 	code := bytes.Repeat(slices.Concat(Const(0), []byte{0xd0, 0x70}, Const(1), []byte{0xfc, 17, 0}), fills)
 	return Body{Params: 1, Results: 1, Code: append(code, LocalGet(0)...)}
 }
 
-// Minima is one that computes so many of floating-point numbers.
+// Minima is a function that computes that many minima of floating-point numbers.
 func Minima(minima int) Body {
 	const convert, minimum, truncate = 0xb7, 0xa4, 0xaa
 	code := slices.Concat(LocalGet(0), op(convert), bytes.Repeat(slices.Concat(LocalGet(1), op(minimum)), minima), op(truncate))
 	return Body{Params: 1, Results: 1, Locals: []Group{{1, 0x7c}}, Code: code}
 }
 
-// Locals is one that uses its locals before and after branches.
+// Locals is a function that uses its locals before and after branches.
 func Locals(locals, branches int) Body {
 	var code []byte
 	for i := range locals {
@@ -58,7 +58,7 @@ func Locals(locals, branches int) Body {
 	return Body{Params: 1, Results: 1, Locals: []Group{{locals, i32}}, Code: code}
 }
 
-// Ordinary is one of a few hundred instructions as compilers write them, with a loop and branches; number is part of it.
+// Ordinary is a function of a few hundred instructions like those of a compiler, with a loop and branches; number is part of the code.
 func Ordinary(number int) Body {
 	step := func(n int) []byte {
 		return slices.Concat(
@@ -80,8 +80,8 @@ func Ordinary(number int) Body {
 	return Body{Params: 1, Results: 1, Locals: []Group{{3, i32}}, Code: code}
 }
 
-// Moved is a function that never ends if it is called with 0. It sets that many vectors in an if that it never enters, so compiled code
-// moves all of them in each pass of its short loop.
+// Moved is a function that never ends if it is called with 0. It sets that many vectors in an if that it never enters, so the compiled code moves all
+// of them in each round of its short loop.
 func Moved(vectors int) Body {
 	var sets, gets []byte
 	for i := range vectors {

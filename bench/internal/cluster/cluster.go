@@ -1,4 +1,4 @@
-// Package cluster runs nodes of NATS with JetStream, each in a separate process, so that what they cost can be told from what others do.
+// Package cluster runs NATS nodes with JetStream, each in a separate process, so that their costs can be measured separately.
 package cluster
 
 import (
@@ -21,29 +21,29 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Command is the first argument of a program that is to run Child.
+// Command is the first argument of a program that should run Child.
 const Command = "node"
 
-// A Node is what a process is told that is to be a node.
+// A Node has the settings of a process that runs a node.
 type Node struct {
 	Name      string
 	Port      int
 	Route     int    // the port for the other nodes
-	Routes    []int  // those of all nodes; one: there is no cluster
-	Through   bool   // the routes lead through something, past which no node finds the others
-	Directory string // what the node keeps
+	Routes    []int  // the ports of all nodes; with only one there is no cluster
+	Through   bool   // routes lead through gates, and nodes find each other in no other way
+	Directory string // the folder of the node's data
 }
 
-// Used is what a node has used since it was started, and what it holds.
+// Used has what a node has used since it was started, and what it holds now.
 type Used struct {
 	Processor         time.Duration
 	Resident          int64 // bytes
-	In, Out           int64 // messages from clients and other nodes, and to them
+	In, Out           int64 // messages from and to clients and other nodes
 	InBytes, OutBytes int64
 	Connections       int
 }
 
-// Less returns what was used since before. What a node holds is as it is now.
+// Less returns what was used since before, and what the node holds now.
 func (u Used) Less(before Used) Used {
 	u.Processor -= before.Processor
 	u.In -= before.In
@@ -53,7 +53,7 @@ func (u Used) Less(before Used) Used {
 	return u
 }
 
-// Child is a node until its input ends. It answers each line there with what it has used, as JSON.
+// Child runs a node until its input ends. It answers each line of input with what it has used, as JSON.
 func Child(arguments []string, out io.Writer) error {
 	if len(arguments) != 1 {
 		return errors.New("a node is told in one argument")
@@ -102,7 +102,7 @@ func Child(arguments []string, out io.Writer) error {
 	return nil
 }
 
-// A Cluster is some nodes. It is not safe for concurrent use.
+// A Cluster is a set of nodes. It is not safe for concurrent use.
 type Cluster struct {
 	nodes     []Node
 	processes []*process
@@ -115,15 +115,15 @@ type process struct {
 	output  *bufio.Reader
 }
 
-// Start starts nodes that keep what they have in a directory, and waits until they take writes. What goes wrong in them is written to log.
+// Start starts nodes with their data in a directory, and waits until they accept writes. Their errors are written to log.
 func Start(ctx context.Context, nodes int, directory string, log io.Writer) (*Cluster, error) {
 	return StartThrough(ctx, nodes, directory, log, nil)
 }
 
-// A Way returns the port that leads from one node to another, which listens at a port.
+// A Way returns the port through which one node reaches another, which listens at the given port.
 type Way func(from, to, port int) (int, error)
 
-// StartThrough is Start, with ways between the nodes. Clients have to use the nodes' own addresses, or others that lead there.
+// StartThrough is Start with ways between the nodes. Clients have to use the nodes' own addresses, or others that lead there.
 func StartThrough(ctx context.Context, nodes int, directory string, log io.Writer, way Way) (*Cluster, error) {
 	ports, err := freePorts(2 * nodes)
 	if err != nil {
@@ -154,7 +154,7 @@ func StartThrough(ctx context.Context, nodes int, directory string, log io.Write
 	return c, nil
 }
 
-// Run starts a node that does not run, with what it had.
+// Run starts a node that is not running, with its old data.
 func (c *Cluster) Run(i int) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -163,7 +163,7 @@ func (c *Cluster) Run(i int) error {
 	return c.RunAs(i, self)
 }
 
-// RunAs is Run with another program, which runs Child as this one does.
+// RunAs is Run with another program, which runs Child like this one.
 func (c *Cluster) RunAs(i int, program string) error {
 	text, err := json.Marshal(c.nodes[i])
 	if err != nil {
@@ -203,7 +203,7 @@ func (c *Cluster) Process(i int) *os.Process {
 	return nil
 }
 
-// Wait waits until something can be written.
+// Wait waits until the nodes accept writes.
 func (c *Cluster) Wait(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -220,7 +220,7 @@ func (c *Cluster) Wait(ctx context.Context) error {
 	}
 }
 
-// writes reports whether there is a leader, by having a stream made with as many copies as there are nodes.
+// writes finds out whether there is a leader by making a stream with a copy on each node.
 func (c *Cluster) writes(ctx context.Context) error {
 	conn, err := nats.Connect(c.URL(), nats.MaxReconnects(0))
 	if err != nil {
@@ -239,7 +239,7 @@ func (c *Cluster) writes(ctx context.Context) error {
 	return js.DeleteStream(ctx, "ready")
 }
 
-// Lead returns once a node leads a stream.
+// Lead makes a node the leader of a stream, and returns when it is.
 func (c *Cluster) Lead(ctx context.Context, stream string, i int) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -257,11 +257,11 @@ func (c *Cluster) Lead(ctx context.Context, stream string, i int) error {
 		if err == nil && info.Cluster != nil && info.Cluster.Leader == c.nodes[i].Name {
 			return nil
 		}
-		_, _ = conn.Request("$JS.API.STREAM.LEADER.STEPDOWN."+stream, fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, c.nodes[i].Name), time.Second) // it is asked again
+		_, _ = conn.Request("$JS.API.STREAM.LEADER.STEPDOWN."+stream, fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, c.nodes[i].Name), time.Second) // it will be asked again
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%s does not lead %s: %w", c.nodes[i].Name, stream, errors.Join(err, ctx.Err()))
-		case <-time.After(time.Second): // until it is elected
+		case <-time.After(time.Second): // until the node is elected
 		}
 	}
 }
@@ -313,7 +313,7 @@ func (c *Cluster) Close() {
 	}
 }
 
-// freePorts returns ports of this machine that nobody listens at.
+// freePorts returns ports of this machine on which nobody listens.
 func freePorts(n int) (ports []int, err error) {
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

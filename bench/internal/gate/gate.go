@@ -1,4 +1,4 @@
-// Package gate stands between two processes that talk over TCP, and can stop what they say.
+// Package gate is a proxy between two processes that talk over TCP. It can hold back or delay what they send.
 package gate
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A Gate passes on what comes to its address. It is safe for concurrent use.
+// A Gate passes on connections to its address. It is safe for concurrent use.
 type Gate struct {
 	to       string
 	listener net.Listener
@@ -35,10 +35,10 @@ func New(to string) (*Gate, error) {
 	return g, nil
 }
 
-// Address is where the gate listens.
+// Address returns the address that the gate listens on.
 func (g *Gate) Address() string { return g.listener.Addr().String() }
 
-// Shut has nothing pass, as where packets are lost: connections stay, others can be made, and all are silent.
+// Shut lets nothing pass, as if packets were lost: connections stay open and new ones can be made, but all are silent.
 func (g *Gate) Shut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -47,7 +47,7 @@ func (g *Gate) Shut() {
 	}
 }
 
-// Open has all pass again, with what was said meanwhile: who sends has not given it up yet, as with a network that is back soon.
+// Open lets everything pass again, including what was sent meanwhile, as when a network comes back before the senders give up.
 func (g *Gate) Open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -56,7 +56,7 @@ func (g *Gate) Open() {
 	}
 }
 
-// Delay has all take so much longer that comes from now on, in each direction. Nothing overtakes what came before.
+// Delay delays everything that is sent from now on, in each direction. The order stays the same.
 func (g *Gate) Delay(by time.Duration) { g.delay.Store(int64(by)) }
 
 // isOpen is called with the lock.
@@ -95,7 +95,7 @@ func (g *Gate) accept() {
 	}
 }
 
-// keep notes a connection, and reports whether it may be used.
+// keep records a connection, and reports whether it may be used.
 func (g *Gate) keep(c net.Conn) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -141,16 +141,16 @@ func (g *Gate) pass(from net.Conn) {
 	both.Wait()
 }
 
-// mostUnderWay is how many pieces of what one side says are under way at most.
+// mostUnderWay is how many pieces from one side can be delayed at a time.
 const mostUnderWay = 64
 
-// A piece is what one side has said, and when the other one hears it.
+// A piece is a part of what one side has sent, and when the other side gets it.
 type piece struct {
 	said []byte
 	due  time.Time
 }
 
-// copy passes on what one side says until it ends, which ends the other, too.
+// copy passes on what one side sends until that side ends, and then ends the other side, too.
 func (g *Gate) copy(to, from net.Conn) {
 	defer from.Close()
 	pieces := make(chan piece, mostUnderWay)
@@ -160,7 +160,7 @@ func (g *Gate) copy(to, from net.Conn) {
 			time.Sleep(time.Until(p.due))
 			g.wait()
 			if _, err := to.Write(p.said); err != nil {
-				from.Close() // which ends the pieces
+				from.Close() // ends the goroutine that writes the pieces
 			}
 		}
 	})

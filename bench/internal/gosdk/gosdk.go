@@ -1,5 +1,4 @@
-// Package gosdk serves an addition over MCP with the Go SDK of the protocol: what a Go program does that serves its own
-// functions.
+// Package gosdk serves a tool that adds over MCP with the protocol's Go SDK, like a Go program that serves its own functions.
 package gosdk
 
 import (
@@ -14,10 +13,10 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
 )
 
-// Tool is the name of the addition.
+// Tool is the name of the tool.
 const Tool = "bench-add"
 
-// Serve serves the addition at /mcp, without sessions and with answers in JSON, which is the SDK's fastest way. Arguments and
+// Serve serves the tool at /mcp, without sessions and with answers in JSON, which is the fastest mode of the SDK. Arguments and
 // result are as in the guest that it is compared with.
 func Serve(l net.Listener) error {
 	server := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, nil)

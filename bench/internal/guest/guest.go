@@ -22,7 +22,7 @@ const (
 	RustCPUSmall = "rustcpu_small" // the same, compiled for size
 	Go           = "goadd"         // Go with the SDK: tool 0 adds
 	GoCPU        = "gocpu"         // Go with the SDK: the tools of CPU
-	Extism       = "extism"        // Go: Go's work as a plugin for Extism
+	Extism       = "extism"        // Go: the work of Go as a plugin for Extism
 )
 
 // The tools of Odd.
@@ -36,7 +36,7 @@ const (
 // CPU returns the names of the tools of RustCPU and GoCPU, in the order of their numbers.
 func CPU() []string { return []string{"hash", "sort", "json", "matrix"} }
 
-// Input is what add takes, and Output what it returns.
+// Input is an input of the tool add, and Output its output.
 const (
 	Input  = `{"a": 2, "b": 3}`
 	Output = `5`
@@ -57,13 +57,13 @@ func (s Shelf) Read(name string) ([]byte, error) {
 	return module, err
 }
 
-// Path returns where a module stands.
+// Path returns the path of a module.
 func (s Shelf) Path(name string) string { return filepath.Join(string(s), name+".wasm") }
 
-// variant is the constant of small.rs that Variant replaces.
+// variant is the constant in small.rs that Variant replaces.
 const variant = 0x5eed5eed
 
-// Variant returns small with another constant in its code, so that no two variants share compiled code. n is below 1<<24.
+// Variant returns small with a different constant in its code, so that no two variants share compiled code. n is below 1<<24.
 func Variant(small []byte, n int) ([]byte, error) {
 	from, to := constant(variant), constant(1<<28+int32(n))
 	if found := bytes.Count(small, from); found != 1 || len(from) != len(to) {
@@ -85,7 +85,7 @@ func constant(n int32) []byte {
 	}
 }
 
-// Describe returns module with the manifest of the tools, all of them with the same parameters, in the namespace bench.
+// Describe returns module with a manifest of the tools, which have the same parameters and the namespace bench.
 func Describe(module []byte, parameters string, tools ...string) ([]byte, error) {
 	var text bytes.Buffer
 	text.WriteString(`{"abi":1,"namespace":"bench","tools":[`)
@@ -144,7 +144,7 @@ func (s Shelf) Fill(directory string, n int) error {
 	return nil
 }
 
-// FillNamespaces writes n files to directory, each with so many tools of a namespace of its own, such as n07/t42. They are the small guest, and
+// FillNamespaces writes n files to directory, each with that many tools in a namespace of its own, such as n07/t42. All are the small guest, and
 // share its code.
 func (s Shelf) FillNamespaces(directory string, n, each int) error {
 	small, err := s.Read(Small)

@@ -1,5 +1,5 @@
-// Package load makes HTTP requests as fast as they are answered, from a separate process, so that the server's scheduler
-// and collector serve the server alone.
+// Package load makes HTTP requests as fast as they are answered, from a separate process, so that the server's scheduler and garbage collector work
+// for the server alone.
 package load
 
 import (
@@ -22,25 +22,25 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
 )
 
-// Command is the first argument of a program that is to run Child.
+// Command is the first argument of a program that should run Child.
 const Command = "load"
 
-// A Load is what to send, and how. Make its Text with Request.
+// A Load says what to send, and how. Make its Text with Request.
 type Load struct {
 	Host        string        // host:port
-	Others      []string      // further ones, which have their share of the connections
-	Text        []byte        // of one request, which is sent again and again
-	Answer      string        // what the body of each answer holds; the status is 200
+	Others      []string      // further hosts, among which the connections are divided
+	Text        []byte        // the text of one request, which is sent again and again
+	Answer      string        // a text that the body of each answer must contain; the status must be 200
 	Connections int           // each with one request at a time
-	Span        time.Duration // how long, after a tenth of that unmeasured
+	Span        time.Duration // how long to measure; before that, a tenth of it is not measured
 }
 
-// Seen is what a load has seen.
+// Seen has the results of a load.
 type Seen struct {
 	Requests int     // that were measured
-	All      int     // with those of the tenth before
+	All      int     // including those of the tenth before
 	Rate     float64 // requests per second
-	P50, P99 float64 // seconds of one request
+	P50, P99 float64 // of one request, in seconds
 }
 
 // Request returns the text of a POST. Headers are lines without their ends.
@@ -49,7 +49,7 @@ func Request(host, path, body string, headers ...string) []byte {
 	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\n%s\r\n\r\n%s", path, host, strings.Join(headers, "\r\n"), body)
 }
 
-// Generate runs this program again, with Command, to make the requests. What goes wrong there is written to log.
+// Generate runs this program again, with Command, to make the requests. Errors there are written to log.
 func Generate(ctx context.Context, l Load, log io.Writer) (seen Seen, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -68,7 +68,7 @@ func Generate(ctx context.Context, l Load, log io.Writer) (seen Seen, err error)
 	return seen, json.Unmarshal(text, &seen)
 }
 
-// Child reads a load from standard input, makes its requests, and writes what it has seen.
+// Child reads a load from standard input, makes its requests, and writes the results.
 func Child(_ []string, out io.Writer) error {
 	var l Load
 	if err := json.NewDecoder(os.Stdin).Decode(&l); err != nil {
@@ -101,8 +101,8 @@ func Child(_ []string, out io.Writer) error {
 	})
 }
 
-// requests makes one request after the other on one connection to a host until end, and returns the times of those that began
-// after begin, and how many there were in all. It reads answers no further than it must: its own time is time that the server does not get.
+// requests makes one request after another on one connection to a host until end. It returns the times of those that began after begin, and the
+// number of all. It parses answers only as far as necessary, since the server does not get the processor time that it uses.
 func (l *Load) requests(host string, begin, end time.Time) (list []time.Duration, sent int, err error) {
 	c, err := net.Dial("tcp", host)
 	if err != nil {
@@ -131,7 +131,7 @@ func (l *Load) requests(host string, begin, end time.Time) (list []time.Duration
 	}
 }
 
-// answer reads an answer and checks that it holds what is wanted.
+// answer reads an answer and checks that it contains what is wanted.
 func answer(r *bufio.Reader, want string) error {
 	length, status := -1, []byte(nil)
 	for {

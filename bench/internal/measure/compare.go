@@ -1,4 +1,4 @@
-// Package measure has what the benchmarks measure with: times of several ways side by side, and what a process holds.
+// Package measure has the tools of the benchmarks: they compare the times of several ways side by side, and measure what a process holds.
 package measure
 
 import (
@@ -29,7 +29,7 @@ func Compare(rounds int, span time.Duration, sides ...Side) (Times, error) {
 	}
 	for range rounds {
 		for i, s := range sides {
-			runtime.GC() // so that nobody pays for the garbage of the one before
+			runtime.GC() // so that no side pays for the garbage of the one before
 			n, batch := 0, 1
 			begin := time.Now()
 			for {
@@ -73,14 +73,14 @@ func (t Times) Difference(of, less int) float64 {
 	return Median(differences)
 }
 
-// Median returns the middle one, or the mean of the middle two. It changes nothing.
+// Median returns the middle element, or the mean of the middle two. It does not change the list.
 func Median(list []float64) float64 {
 	sorted := slices.Sorted(slices.Values(list))
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// Mean returns the geometric mean, the one for ratios.
+// Mean returns the geometric mean, which is the right one for ratios.
 func Mean(list []float64) float64 {
 	sum := 0.0
 	for _, x := range list {

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// Resident returns the bytes of memory that this process is to blame for: its resident private memory and files, and
-// all that its memfds hold, whether it is mapped or not. Go's heap is collected and handed back before.
+// Resident returns how many bytes of memory this process uses: its resident private memory and files, and all that its memfds contain, whether mapped
+// or not. Before that, Go's heap is collected and returned to the system.
 func Resident() (int64, error) {
 	debug.FreeOSMemory()
 	status, err := os.ReadFile("/proc/self/status")
@@ -41,7 +41,7 @@ func field(status []byte, name string) (int64, error) {
 	return 0, fmt.Errorf("/proc/self/status has no %s", name)
 }
 
-// memfds returns the bytes that all files in memory hold.
+// memfds returns how many bytes all memory files contain.
 func memfds() (int64, error) {
 	sum := int64(0)
 	err := eachFile(func(path, target string) {

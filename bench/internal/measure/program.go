@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// A Child is what a command does in a separate process, as a part of a measurement.
+// A Child is a part of a measurement that a command runs in a separate process.
 type Child func(arguments []string, out io.Writer) error
 
 // Main runs a command, whose context SIGINT and SIGTERM cancel, or the child that the first argument names. It returns the exit code.
@@ -30,7 +30,7 @@ func Main(name string, run func(ctx context.Context, arguments []string, out, lo
 	return 0
 }
 
-// Flags returns the flags of a command, those for p among them. The values that p has are their defaults.
+// Flags returns the flags of a command, including those that set p. The values in p are their defaults.
 func (p *Plan) Flags(name string, log io.Writer) *flag.FlagSet {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(log)

@@ -14,7 +14,7 @@ import (
 // A Bar is what a figure must reach.
 type Bar struct {
 	Limit float64
-	Least bool // the figure must be at least the limit; otherwise at most
+	Least bool // the figure must be at least the limit, rather than at most
 }
 
 // A Report prints figures, one line "name value" for each, and remembers those that fall short of their bars.
@@ -38,7 +38,7 @@ func (r *Report) Figure(name string, value float64) {
 	}
 }
 
-// Explain says to people what a figure is made of.
+// Explain prints, for people, what a figure is made of.
 func (r *Report) Explain(format string, arguments ...any) {
 	fmt.Fprintf(r.Log, "# "+format+"\n", arguments...)
 }
@@ -50,7 +50,7 @@ func (r *Report) End() {
 	}
 }
 
-// A Group of figures is measured together.
+// A Group is a group of figures that are measured together.
 type Group struct {
 	Names   []string
 	Measure func(context.Context) error

@@ -1,4 +1,4 @@
-// Package peer runs the guests by the means of others: wazero as it comes, and Extism's SDK.
+// Package peer runs the guests with other runtimes: plain wazero, and Extism's SDK.
 package peer
 
 import (
@@ -11,13 +11,13 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
-// Wazero is wazero as it comes, with the functions of ABI 1 and wazero's own WASI. It is safe for concurrent use.
+// Wazero is plain wazero, with the functions of ABI 1 and wazero's own WASI. It is safe for concurrent use.
 type Wazero struct {
 	runtime wazero.Runtime
 	code    wazero.CompiledModule
 }
 
-// NewWazero compiles a module; with closeOnDone a call can be ended through its context.
+// NewWazero compiles a module. With closeOnDone, a call can be ended through its context.
 func NewWazero(ctx context.Context, module []byte, closeOnDone bool) (*Wazero, error) {
 	w := &Wazero{runtime: wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCloseOnContextDone(closeOnDone))}
 	if err := w.prepare(ctx, module); err != nil {
@@ -65,7 +65,7 @@ func (w *Wazero) prepare(ctx context.Context, module []byte) error {
 // Close frees everything.
 func (w *Wazero) Close(ctx context.Context) error { return w.runtime.Close(ctx) }
 
-// An exchange is what a call takes and gives.
+// An exchange has the input and the output of a call.
 type exchange struct{ input, output []byte }
 
 type exchangeKey struct{}

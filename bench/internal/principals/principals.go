@@ -36,7 +36,7 @@ func Fill(ctx context.Context, directory string, n int) (secret string, err erro
 	if err := json.Unmarshal(e.Value[1:], &record); err != nil {
 		return "", err
 	}
-	// The others are written as that one was, all at once: each made by an operator would take two writes to the disk one after the other.
+	// The other tokens are copies of the first one's record, written all at once: making each through an operator would take two writes to the disk.
 	errs := make([]error, 64)
 	var all sync.WaitGroup
 	for i := range errs {

@@ -11,11 +11,11 @@ import (
 // kept is how many lines of a log are kept at its end.
 const kept = 20
 
-// A Log takes what the server writes, counts it and keeps little of it. Safe for concurrent use.
+// A Log takes the output of the server, counts its lines and keeps a few of them. It is safe for concurrent use.
 type Log struct {
 	Lines, Bytes atomic.Int64
 
-	address chan string // what the server listens on
+	address chan string // the address that the server listens on
 	each    func(line []byte)
 	told    bool
 	mu      sync.Mutex

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// A Peer is a server that ours is compared with.
+// A Peer is another server to compare ours with.
 type Peer struct {
 	Host string
-	Out  io.Reader // what it writes to stdout
+	Out  io.Reader // its standard output
 
 	pid   int
 	ended chan error
@@ -33,7 +33,7 @@ func StartPeer(ctx context.Context, command ...string) (*Peer, error) {
 	_, port, _ := strings.Cut(host, ":")
 	c := exec.Command(command[0], append(command[1:], port)...)
 	c.Stderr = os.Stderr
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // with its workers, which Stop ends, too
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a process group with its workers, which Stop ends, too
 	out, err := c.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -62,6 +62,6 @@ func StartPeer(ctx context.Context, command ...string) (*Peer, error) {
 
 // Stop ends the server and all that it has started.
 func (p *Peer) Stop() {
-	_ = syscall.Kill(-p.pid, syscall.SIGKILL) // they may be gone
+	_ = syscall.Kill(-p.pid, syscall.SIGKILL) // the processes may be gone
 	<-p.ended
 }

@@ -22,14 +22,14 @@ import (
 // Options say how to start. Binary and Directory are required.
 type Options struct {
 	Binary    string
-	Directory string            // has the folder tools; toolsrv.toml and the cache are put there
+	Directory string            // contains the folder tools; toolsrv.toml and the cache are put there
 	Server    string            // keys of [server], a line each
 	Rest      string            // further tables of the configuration
-	Env       []string          // besides this process's own
-	Files     int               // RLIMIT_NOFILE, soft and hard; 0 means as it is
+	Env       []string          // in addition to this process's own
+	Files     int               // RLIMIT_NOFILE, soft and hard; 0 leaves it unchanged
 	Mounts    string            // shell commands that mount something in a namespace of the server's own; $CACHE is its cache
-	Cgroup    string            // directory of the cgroup that it runs in; "": this process's own
-	Each      func(line []byte) // is given each line of the log, if it isn't nil; it must not keep them
+	Cgroup    string            // the directory of its cgroup; "" means this process's own
+	Each      func(line []byte) // called with each line of the log unless nil; it must not keep them
 }
 
 // A Service is a running server.
@@ -41,13 +41,13 @@ type Service struct {
 	pid     int
 	ended   chan struct{} // closed once the process is gone
 	stopped atomic.Bool
-	err     error // of the process; after ended
+	err     error // how the process ended; set after ended is closed
 }
 
-// Tools is where the modules of a directory stand.
+// Tools returns the folder of the modules in a directory.
 func Tools(directory string) string { return filepath.Join(directory, "tools") }
 
-// Cache is where their compiled code is kept.
+// Cache returns the folder of their compiled code.
 func Cache(directory string) string { return filepath.Join(directory, "cache") }
 
 // Start starts the server, and returns once it listens.
@@ -105,8 +105,8 @@ func Start(ctx context.Context, o Options) (*Service, error) {
 	return nil, errors.Join(errors.New("the server does not listen"), ctx.Err())
 }
 
-// InFolder starts the server in a folder of its own, which takes the place of Options.Directory, with the files that fill puts into its folder of
-// tools. It returns once the server is quiet. The caller closes the Service.
+// InFolder starts the server in a new folder, which replaces Options.Directory, with the files that fill puts into its folder of tools. It returns
+// when the server is idle. The caller closes the Service.
 func InFolder(ctx context.Context, o Options, fill func(tools string) error) (s *Service, err error) {
 	if o.Directory, err = os.MkdirTemp("", "toolsrv-bench-"); err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (s *Service) Died() error {
 	}
 }
 
-// Stop makes the server drain, and fails where it was gone before, is not gone within the time, or says that it failed.
+// Stop makes the server drain. It fails if the server was gone before, is not gone within the time, or exits with an error.
 func (s *Service) Stop(within time.Duration) error {
 	if s.stopped.Swap(true) {
 		return nil
@@ -202,8 +202,8 @@ func (s *Service) Ready(ctx context.Context) error {
 	}
 }
 
-// Quiet waits until the server takes no processor time any more: what it does in the background is done. It returns how
-// long that took, without the waiting itself.
+// Quiet waits until the server uses no processor time any more, so that its background work is done. It returns how long that took, without the time
+// of the wait itself.
 func (s *Service) Quiet(ctx context.Context) (time.Duration, error) {
 	const still = 1200 * time.Millisecond
 	begin, last := time.Now(), time.Now()
@@ -222,11 +222,11 @@ func (s *Service) Quiet(ctx context.Context) (time.Duration, error) {
 	return last.Sub(begin), err
 }
 
-// EndHelpers ends the processes that the server has started, as it does itself with those that have nothing to do for a while.
+// EndHelpers ends the processes that the server has started, as the server itself does when they are idle for a while.
 func (s *Service) EndHelpers() error {
 	lists, err := filepath.Glob(s.proc("task/*/children"))
 	for _, list := range lists {
-		children, _ := os.ReadFile(list) // an error means that the thread has ended
+		children, _ := os.ReadFile(list) // an error means that the thread is gone
 		for _, child := range strings.Fields(string(children)) {
 			pid, wrong := strconv.Atoi(child)
 			if wrong == nil {
@@ -238,8 +238,8 @@ func (s *Service) EndHelpers() error {
 	return err
 }
 
-// Resident returns the bytes of memory that the process has, and the most that it had. Those of its memory files count as they are
-// stored, whether or not the process has mapped them; the most has only what was mapped.
+// Resident returns how many bytes of memory the process has, and the most that it had. The first includes all of its memory files, mapped or not; the
+// second only what was mapped.
 func (s *Service) Resident() (now, peak int64, err error) {
 	text, err := os.ReadFile(s.proc("status"))
 	if err != nil {
@@ -267,7 +267,7 @@ func (s *Service) Resident() (now, peak int64, err error) {
 	return now + files, peak, err
 }
 
-// memoryFiles returns the bytes that the memfds of the process take.
+// memoryFiles returns how many bytes the memfds of the process take.
 func (s *Service) memoryFiles() (sum int64, err error) {
 	list, err := os.ReadDir(s.proc("fd"))
 	if err != nil {
@@ -300,10 +300,10 @@ func (s *Service) Files() (int, error) {
 	return len(list), err
 }
 
-// Processor returns the processor time that it has used with the processes that compile for it, in hundredths of a second.
+// Processor returns the processor time of the server and of the processes that compile for it, in hundredths of a second.
 func (s *Service) Processor() (time.Duration, error) {
 	const user, childrensSystem = 14, 17
-	used, err := s.ticks(s.pid, user, childrensSystem) // of children that have ended, too
+	used, err := s.ticks(s.pid, user, childrensSystem) // including children that have ended
 	if err != nil {
 		return 0, err
 	}
@@ -312,7 +312,7 @@ func (s *Service) Processor() (time.Duration, error) {
 		return 0, err
 	}
 	for _, t := range threads {
-		text, _ := os.ReadFile(filepath.Join(s.proc("task"), t.Name(), "children")) // of a thread that is gone: none
+		text, _ := os.ReadFile(filepath.Join(s.proc("task"), t.Name(), "children")) // a thread that is gone has no children
 		for _, child := range strings.Fields(string(text)) {
 			pid, err := strconv.Atoi(child)
 			if err != nil {
@@ -326,7 +326,7 @@ func (s *Service) Processor() (time.Duration, error) {
 	return time.Duration(used) * time.Second / 100, nil
 }
 
-// Call sends the server a load, whose Host it sets, and returns what was seen and the processor time that it took.
+// Call sends the server a load, whose Host it sets, and returns the results and the processor time that it took.
 func (s *Service) Call(ctx context.Context, l load.Load, log io.Writer) (seen load.Seen, used time.Duration, err error) {
 	l.Host = s.Host()
 	before, err := s.Processor()
@@ -340,7 +340,7 @@ func (s *Service) Call(ctx context.Context, l load.Load, log io.Writer) (seen lo
 	return seen, after - before, err
 }
 
-// ticks adds up fields of a process's stat, which are counted from one.
+// ticks adds up fields of a process's stat file. Fields are counted from one.
 func (s *Service) ticks(pid, from, to int) (sum int64, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/deploy/internal/release"
 )
 
-// A File is one in an archive or a package.
+// A File is a file in an archive or a package.
 type File struct {
 	Name    string // with slashes
 	Content []byte
@@ -58,7 +58,7 @@ func Make(ctx context.Context, r *release.Release) error {
 	return nil
 }
 
-// Shared returns what stands beside the program on every system: completions, manual pages, and licences.
+// Shared returns the files beside the program that are the same on every system: completions, manual pages, and licences.
 func Shared(ctx context.Context, r *release.Release) ([]File, error) {
 	own := r.Program(release.System{OS: runtime.GOOS, Arch: runtime.GOARCH})
 	var files []File

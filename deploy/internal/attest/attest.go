@@ -1,5 +1,5 @@
-// Package attest says what a release consists of and what it was made from: a statement of its provenance, and checksums of all files. Whoever
-// releases signs these two.
+// Package attest makes the files that say what a release consists of and what it was made from: a statement of its provenance, and checksums of all
+// files. Whoever makes the release signs these two.
 package attest
 
 import (
@@ -80,7 +80,7 @@ func digests(folder string) ([]resource, error) {
 	return files, err
 }
 
-// A statement is one of in-toto, version 1, whose predicate is SLSA's provenance, version 1.
+// A statement is an in-toto statement, version 1, with SLSA provenance, version 1, as its predicate.
 type statement struct {
 	Type          string     `json:"_type"`
 	Subject       []resource `json:"subject"`
@@ -88,7 +88,7 @@ type statement struct {
 	Predicate     predicate  `json:"predicate"`
 }
 
-// A resource is what in-toto calls a resource descriptor.
+// A resource is an in-toto resource descriptor.
 type resource struct {
 	Name   string            `json:"name,omitempty"`
 	URI    string            `json:"uri,omitempty"`
@@ -120,8 +120,8 @@ type internalParameters struct {
 	Go      string `json:"go"`
 }
 
-// provenance says what files were made from. It has no time and no machine, so that everybody who makes the release gets the same: the signature
-// says who made it.
+// provenance returns a statement on what files were made from. It names neither a time nor a machine, so that everybody who makes the release gets
+// the same statement: the signature says who made it.
 func provenance(r *release.Release, files []resource) ([]byte, error) {
 	s := statement{Type: "https://in-toto.io/Statement/v1", Subject: files, PredicateType: "https://slsa.dev/provenance/v1"}
 	definition := &s.Predicate.BuildDefinition
@@ -152,7 +152,7 @@ func provenance(r *release.Release, files []resource) ([]byte, error) {
 	return append(content, '\n'), err
 }
 
-// dependencies returns the commit, and what registries have of the parts that a release was made with.
+// dependencies returns the commit, and the packages from registries that a release was made with.
 func dependencies(r *release.Release, used []sbom.Part) []resource {
 	var list []resource
 	for _, p := range used {

@@ -1,4 +1,4 @@
-// Package chart makes of deploy/helm and deploy/kubernetes what a release has for Kubernetes: the chart, and the same objects as plain manifests.
+// Package chart makes the files for Kubernetes from deploy/helm and deploy/kubernetes: the chart, and the same objects as plain manifests.
 package chart
 
 import (
@@ -19,7 +19,7 @@ import (
 // unreleased is the version of the chart and of its image in a checkout.
 const unreleased = "0.0.0"
 
-// Make writes toolsrv_VERSION_helm.tgz and toolsrv_VERSION_kubernetes.yaml. Helm itself would name the chart as npm names its tarball.
+// Make writes toolsrv_VERSION_helm.tgz and toolsrv_VERSION_kubernetes.yaml. Helm itself would name the chart like npm's tarball.
 func Make(_ context.Context, r *release.Release) error {
 	chart, err := pack(filepath.Join(r.Root, "deploy", "helm", "toolsrv"), r.Version, r.Time)
 	if err != nil {
@@ -35,7 +35,7 @@ func Make(_ context.Context, r *release.Release) error {
 	return r.Write(fmt.Sprintf("toolsrv_%s_kubernetes.yaml", r.Version), stamp(manifests, r.Version))
 }
 
-// stamp puts a version in the place of every one of the checkout. In the tag of an image there is no +.
+// stamp replaces the checkout's version by the release's everywhere. The tag of an image can't contain a +.
 func stamp(manifests []byte, version string) []byte {
 	tag := strings.ReplaceAll(version, "+", "_")
 	text := strings.ReplaceAll(string(manifests), "toolsrv:"+unreleased+"\n", "toolsrv:"+tag+"\n")
@@ -97,7 +97,7 @@ func versioned(text []byte, version string) ([]byte, error) {
 			line = fmt.Sprintf("%s: %q", key, version)
 			found++
 		}
-		if !strings.HasPrefix(line, "#") { // what is said of the checkout's
+		if !strings.HasPrefix(line, "#") { // a comment about the checkout's version
 			kept = append(kept, line)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package compose makes of deploy/compose what a release has for Docker Compose.
+// Package compose makes the file for Docker Compose from deploy/compose.
 package compose
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/toolsrv/toolsrv/deploy/internal/release"
 )
 
-// unreleased is how a checkout names the image's version.
+// unreleased is the version of the image in a checkout.
 const unreleased = "${TOOLSRV_VERSION:-latest}"
 
-// Make writes toolsrv_VERSION_compose.yaml, with the image of the same version, and with the content of the files that it names in the checkout.
+// Make writes toolsrv_VERSION_compose.yaml, with the image of the same version, and with the contents of the files that it refers to in the checkout.
 func Make(_ context.Context, r *release.Release) error {
 	text, err := os.ReadFile(filepath.Join(r.Root, "deploy", "compose", "compose.yaml"))
 	if err != nil {
@@ -35,7 +35,8 @@ func Make(_ context.Context, r *release.Release) error {
 	return r.Write(fmt.Sprintf("toolsrv_%s_compose.yaml", r.Version), text)
 }
 
-// inlined returns a file of Compose that has a file's content in place of its name. Compose takes a $ in it for a variable, unless there are two.
+// inlined returns a Compose file in which the name of a file is replaced by its content. Compose takes a single $ for the beginning of a variable, so
+// each $ is doubled.
 func inlined(root string, text []byte, name string) ([]byte, error) {
 	named := []byte("    file: ../helm/toolsrv/files/" + name + "\n")
 	if bytes.Count(text, named) != 1 {

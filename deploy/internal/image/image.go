@@ -1,5 +1,5 @@
-// Package image makes the OCI image: the program alone in a file system, without a shell or a C library, for each processor. No daemon is
-// asked, so that an image is made wherever Go is, and the same commit gives the same image.
+// Package image makes the OCI image for each processor: a file system with the program alone, without a shell or a C library. It needs no daemon, so
+// an image can be made wherever Go is installed, and the same commit gives the same image.
 package image
 
 import (
@@ -22,11 +22,11 @@ import (
 	"github.com/toolsrv/toolsrv/deploy/internal/release"
 )
 
-// Name is what the image is called in the registry that serves it.
+// Name is the name of the image in its registry.
 const Name = "ghcr.io/toolsrv/toolsrv"
 
-// User is the number of the user and of the group that the program runs as. Other images without a shell have the same, so that a policy of a
-// cluster fits all.
+// User is the number of the user and the group that the program runs as. Other images without a shell use the same number, so that a cluster's policy
+// fits all.
 const User = 65532
 
 // Make writes toolsrv_VERSION_oci.tar: a layout of OCI with an index of an image for each processor, and a list of them for older Dockers.
@@ -57,7 +57,7 @@ func Make(ctx context.Context, r *release.Release) error {
 	if err != nil {
 		return err
 	}
-	// The index lies in another one: who imports an archive with two images in its first index has to choose one by hand.
+	// The index is inside another index: with two images in the outer index, whoever imports the archive would have to choose one by hand.
 	path, err := layout.Write(dir, empty.Index)
 	if err != nil {
 		return err
@@ -84,8 +84,8 @@ func Make(ctx context.Context, r *release.Release) error {
 	return r.Write(fmt.Sprintf("toolsrv_%s_oci.tar", r.Version), content)
 }
 
-// A dockerImage is one in manifest.json, by which docker load finds images where Docker does not keep them in containerd, as before version 29. It knows
-// no images for several processors, so each has a tag of its own.
+// A dockerImage is one in manifest.json, in which docker load finds images if Docker does not store them in containerd, as before version 29. It does
+// not support images for several processors, so each has a tag of its own.
 type dockerImage struct {
 	Config   string
 	RepoTags []string
@@ -113,7 +113,7 @@ func dockerImageOf(img v1.Image, tag string) (d dockerImage, err error) {
 	return d, nil
 }
 
-// of returns the image for a system: a layer with all that stays from release to release, and one with the program.
+// of returns the image for a system: one layer with all that stays the same from release to release, and one with the program.
 func of(r *release.Release, s release.System) (v1.Image, error) {
 	program, err := os.ReadFile(r.Program(s))
 	if err != nil {
@@ -143,7 +143,7 @@ func of(r *release.Release, s release.System) (v1.Image, error) {
 	return configure(img, r, s)
 }
 
-// configure says how the program is started.
+// configure sets how the program is started.
 func configure(img v1.Image, r *release.Release, s release.System) (v1.Image, error) {
 	c, err := img.ConfigFile()
 	if err != nil {
@@ -154,10 +154,10 @@ func configure(img v1.Image, r *release.Release, s release.System) (v1.Image, er
 	c.Config = v1.Config{
 		User:         fmt.Sprintf("%d:%d", User, User),
 		Entrypoint:   []string{"/toolsrv"},
-		Cmd:          []string{"openapi"}, // reads toolsrv.toml of the folder where it is started
+		Cmd:          []string{"openapi"}, // reads toolsrv.toml in the working directory
 		WorkingDir:   "/etc/toolsrv",
 		ExposedPorts: map[string]struct{}{"8000/tcp": {}},
-		// A toolsrv.toml that somebody mounts need not say where the cache is.
+		// So a mounted toolsrv.toml need not say where the cache is.
 		Env:        []string{"PATH=/", "HOME=/tmp", "XDG_CACHE_HOME=/var/cache", "STATE_DIRECTORY=/var/lib/toolsrv"},
 		StopSignal: "SIGTERM",
 		Labels:     labels(r),
@@ -172,7 +172,7 @@ func configure(img v1.Image, r *release.Release, s release.System) (v1.Image, er
 	return annotated, nil
 }
 
-// labels say what is in the image, to those who look at it in a registry.
+// labels describe the image for people who look at it in a registry.
 func labels(r *release.Release) map[string]string {
 	const prefix = "org.opencontainers.image."
 	return map[string]string{
@@ -190,7 +190,7 @@ func labels(r *release.Release) map[string]string {
 //go:embed toolsrv.toml
 var configuration []byte
 
-// skeleton returns what stands beside the program. The folders that it writes to are its user's; in all others it may only read.
+// skeleton returns the files and folders besides the program. The folders that the program writes to belong to its user; it can only read all others.
 func skeleton(root string) ([]entry, error) {
 	var texts [2][]byte
 	for i, name := range []string{"LICENSE", "NOTICE"} {

@@ -18,8 +18,8 @@ import (
 // An entry is a file of a layer, or a folder, whose name ends in a slash.
 type entry struct {
 	name    string
-	mode    int64 // with the sticky bit as tar has it
-	owner   int   // and the group of the same number
+	mode    int64 // with the sticky bit in tar's form
+	owner   int   // also the number of the group
 	content []byte
 }
 
@@ -55,13 +55,13 @@ func layerOf(entries []entry, at time.Time) (v1.Layer, error) {
 	return tarball.LayerFromOpener(open, tarball.WithCompressionLevel(gzip.BestCompression), tarball.WithMediaType(types.OCILayer))
 }
 
-// certificates returns the authorities that Mozilla trusts, in PEM. Some are trusted only for certificates of before a day, which a file can't
-// say: they are left out, which was one in 2026.
+// certificates returns the authorities that Mozilla trusts, in PEM. Some are trusted only for certificates issued before a certain day. A file can't
+// say that, so they are left out; in 2026 there was one.
 func certificates() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint == nil {
-			_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer takes all
+			_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // writing to a buffer never fails
 		}
 	}
 	return out.Bytes()

@@ -1,5 +1,5 @@
-// Package installer makes what downloads, checks and installs the archives of a release: a script for POSIX shells, the formula of Homebrew, and the
-// manifests of scoop and winget.
+// Package installer makes the files that download, check and install the archives of a release: a script for POSIX shells, the formula of Homebrew,
+// and the manifests of scoop and winget.
 package installer
 
 import (
@@ -52,7 +52,7 @@ func Make(_ context.Context, r *release.Release) error {
 	})
 }
 
-// archives are what the templates tell of.
+// archives is the data for the templates.
 type archives struct {
 	Version string
 	Date    string            // of the release
@@ -77,7 +77,7 @@ func archivesOf(r *release.Release) (*archives, error) {
 	return a, nil
 }
 
-// URL returns where the archive of a system is.
+// URL returns the address of the archive for a system.
 func (a *archives) URL(system string) (string, error) {
 	name, found := a.files[system]
 	if !found {
@@ -95,7 +95,7 @@ func (a *archives) Sum(system string) (string, error) {
 	return sum, nil
 }
 
-// UpperSum is Sum as winget writes it.
+// UpperSum is Sum in the form for winget.
 func (a *archives) UpperSum(system string) (string, error) {
 	sum, err := a.Sum(system)
 	return strings.ToUpper(sum), err

@@ -35,7 +35,7 @@ const (
 		"runs in a sandbox of its own, and reaches only what its operator has granted."
 )
 
-// A format is one of packages.
+// A format is a format of packages.
 type format struct {
 	name     string
 	packager nfpm.Packager
@@ -109,10 +109,10 @@ func (f format) write(w io.Writer, r *release.Release, s release.System, shared 
 	return f.packager.Package(nfpm.WithDefaults(info), w)
 }
 
-// contents are the files of a package. The first error ends everything.
+// contents collects the files of a package. After the first error, it does nothing more.
 type contents struct {
 	release *release.Release
-	folder  string // for files that are made
+	folder  string // for generated files
 	shared  []archive.File
 	list    files.Contents
 	err     error
@@ -130,7 +130,7 @@ func (c *contents) source(source, destination string, mode os.FileMode) {
 	c.add(files.TypeFile, source, destination, mode)
 }
 
-// config adds a file of the checkout that belongs to the operator once it is installed.
+// config adds a configuration file of the checkout, which operators may change after the installation.
 func (c *contents) config(name, destination string) {
 	c.add(files.TypeConfigNoReplace, c.path(name), destination, 0o644)
 }
@@ -140,7 +140,7 @@ func (c *contents) copy(name, destination string, mode os.FileMode) {
 	c.source(c.path(name), destination, mode)
 }
 
-// path returns where a file of the checkout is.
+// path returns the path of a file of the checkout.
 func (c *contents) path(name string) string {
 	return filepath.Join(c.release.Root, filepath.FromSlash(name))
 }
@@ -154,7 +154,7 @@ func (c *contents) file(destination string, content []byte) {
 	c.source(name, destination, 0o644)
 }
 
-// script returns a copy of a file of the checkout that a package manager runs. It is as old as the commit, since apk is given its time.
+// script returns a copy of a file of the checkout that a package manager runs. Its time is the commit's, since apk uses the time of the file.
 func (c *contents) script(name string) string {
 	content, err := os.ReadFile(c.path("deploy/packages/" + name))
 	file := filepath.Join(c.folder, name)
@@ -167,7 +167,7 @@ func (c *contents) script(name string) string {
 	return file
 }
 
-// sharedFile returns a file that stands beside the program on every system.
+// sharedFile returns one of the files that archives have on every system.
 func (c *contents) sharedFile(name string) []byte {
 	for _, file := range c.shared {
 		if file.Name == name {
@@ -180,14 +180,14 @@ func (c *contents) sharedFile(name string) []byte {
 	return nil
 }
 
-// licenses adds the licences, where Fedora and Alpine have them.
+// licenses adds the licences in the folder that Fedora and Alpine use.
 func (c *contents) licenses() {
 	for _, name := range []string{"LICENSE", "LICENSES", "NOTICE"} {
 		c.file("/usr/share/licenses/toolsrv/"+name, c.sharedFile(name))
 	}
 }
 
-// forSystemd adds what systemd runs and makes.
+// forSystemd adds the unit for systemd, and the files that make its user and folders.
 func (c *contents) forSystemd() {
 	c.copy("deploy/systemd/toolsrv.service", "/usr/lib/systemd/system/toolsrv.service", 0o644)
 	c.copy("deploy/systemd/toolsrv.socket", "/usr/lib/systemd/system/toolsrv.socket", 0o644)
@@ -219,7 +219,7 @@ func forFedora(c *contents, info *nfpm.Info) {
 	info.Depends = []string{"systemd"}
 	info.Recommends = []string{"ca-certificates"}
 	info.Description = description
-	// The name of the machine that builds is nobody's business, and would differ.
+	// The name of the build machine is private, and would make packages differ.
 	info.RPM = nfpm.RPM{Summary: summary, Group: "Unspecified", BuildHost: "localhost", Packager: maintainer}
 	info.Scripts = nfpm.Scripts{
 		PostInstall: c.script("rpm.post"),
@@ -238,7 +238,7 @@ func forAlpine(c *contents, info *nfpm.Info) {
 	info.APK.Scripts.PostUpgrade = c.script("apk.post-upgrade")
 }
 
-// compressed returns what gzip -9n makes of a content.
+// compressed returns a content compressed like gzip -9n does.
 func compressed(content []byte) []byte {
 	var out bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // the level is right
@@ -247,13 +247,13 @@ func compressed(content []byte) []byte {
 	return out.Bytes()
 }
 
-// changelog is Debian's form. The changes are listed in one place, for all systems.
+// changelog returns a changelog in Debian's format, which refers to the one list of changes for all systems.
 func changelog(version string, at time.Time) []byte {
 	return fmt.Appendf(nil, "toolsrv (%s) unstable; urgency=medium\n\n  * New release: see %s/blob/main/CHANGELOG.md\n\n -- %s  %s\n",
 		version, homepage, maintainer, at.Format(time.RFC1123Z))
 }
 
-// copyright is Debian's form.
+// copyright returns the copyright file in Debian's format.
 func copyright(at time.Time) []byte {
 	return fmt.Appendf(nil, `Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: toolsrv

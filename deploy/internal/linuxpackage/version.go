@@ -6,9 +6,9 @@ import (
 )
 
 // A version is semantic, such as 1.2.0, 1.2.0-rc.1, or 0.0.0-20260102150405-abcdefabcdef between tags. What follows a + is ignored when
-// versions are compared. Each system writes and orders what comes before a release in its own way.
+// versions are compared. Each system writes and orders prereleases in its own way.
 
-// parts returns a version's numbers, and what makes it one before the release; "" where it is the release.
+// parts returns the numbers of a version, and its prerelease part, which is "" for a release.
 func parts(version string) (numbers, before string) {
 	version, _, _ = strings.Cut(version, "+")
 	numbers, before, _ = strings.Cut(version, "-")
@@ -24,10 +24,10 @@ func debVersion(version string) string {
 	return numbers + "~" + strings.ReplaceAll(before, "-", ".")
 }
 
-// rpmVersion is Debian's, as rpm has taken ~ over.
+// rpmVersion is debVersion, since rpm has adopted ~.
 func rpmVersion(version string) string { return debVersion(version) }
 
-// apkVersion has one word of a fixed list and a number: _rc1 of rc.1, and _pre with the time of a commit between tags.
+// apkVersion writes a prerelease as one word of a fixed list and a number: rc.1 becomes _rc1, and a commit between tags _pre with its time.
 func apkVersion(version string) string {
 	numbers, before := parts(version)
 	if before == "" {

@@ -1,5 +1,5 @@
-// Package mcpb makes what lists of MCP servers and their clients install: a bundle for Claude Desktop for each system (.mcpb), and the entry of
-// the MCP registry, which refers to the bundles (server.json).
+// Package mcpb makes the files from which MCP clients and registries install toolsrv: a bundle for Claude Desktop for each system (.mcpb), and an
+// entry for the MCP registry, which refers to the bundles (server.json).
 package mcpb
 
 import (
@@ -69,7 +69,7 @@ func bundle(r *release.Release, s release.System) ([]byte, error) {
 	return archive.Zip(append(files, archive.File{Name: s.Binary(), Content: program, Mode: 0o755}), r.Time)
 }
 
-// A manifest is one of version 0.3.
+// A manifest is the manifest of a bundle, version 0.3.
 type manifest struct {
 	Version       string             `json:"manifest_version"`
 	Name          string             `json:"name"`
@@ -143,7 +143,7 @@ type server struct {
 	Schema      string    `json:"$schema"`
 	Name        string    `json:"name"`
 	Title       string    `json:"title"`
-	Description string    `json:"description"` // 100 characters at most
+	Description string    `json:"description"` // at most 100 characters
 	Website     string    `json:"websiteUrl"`
 	Repository  source    `json:"repository"`
 	Version     string    `json:"version"`

@@ -1,4 +1,4 @@
-// Package monitoring writes what a release has for those who watch servers: rules for Prometheus, and a dashboard for Grafana.
+// Package monitoring writes the monitoring files of a release: rules for Prometheus, and a dashboard for Grafana.
 package monitoring
 
 import (
@@ -10,10 +10,10 @@ import (
 	"github.com/toolsrv/toolsrv/deploy/internal/release"
 )
 
-// Folder is where a checkout has both. They are a part of the chart, which can have no files from elsewhere.
+// Folder is the folder of both in a checkout. It is inside the chart, since a chart can't use files from elsewhere.
 const Folder = "deploy/helm/toolsrv/files"
 
-// Files returns their names.
+// Files returns the names of the files.
 func Files() []string { return []string{"rules.yaml", "dashboard.json"} }
 
 // Make writes toolsrv_VERSION_rules.yaml and toolsrv_VERSION_dashboard.json.

@@ -1,5 +1,5 @@
-// Package release has what every part of a release is made from: a checkout of one commit, and the programs built from it for
-// each system. The same commit gives the same bits, in whichever folder and whenever it is built.
+// Package release has the basis for every part of a release: a checkout of one commit, and the programs built from it for each system. The same
+// commit gives the same bits, wherever and whenever it is built.
 package release
 
 import (
@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// A System is an operating system and a processor, as Go names them.
+// A System is an operating system and a processor, with Go's names.
 type System struct{ OS, Arch string }
 
-// Systems returns those that a release is for.
+// Systems returns the systems that a release is for.
 func Systems() []System {
 	return []System{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "arm64"}, {"windows", "amd64"}}
 }
@@ -39,15 +39,15 @@ func (s System) Binary() string {
 type Release struct {
 	Root    string    // the checkout
 	Out     string    // the folder that everything is written to
-	Version string    // the tag without its v, such as 1.2.0; between tags what Go calls the commit, such as 0.0.0-20260102150405-abcdefabcdef
+	Version string    // the tag without its v, such as 1.2.0; between tags Go's version of the commit, such as 0.0.0-20260102150405-abcdefabcdef
 	Commit  string    // its full hash
-	Time    time.Time // of the commit, in UTC: the time of every file
-	Systems []System  // that it has programs for
-	work    string    // binaries, and what is made on the way
+	Time    time.Time // the commit's time in UTC, which every file gets
+	Systems []System  // the systems of the programs
+	work    string    // binaries and intermediate files
 }
 
-// Open builds the programs of the checkout at root, for these systems or for all. What is made goes to out, which must be empty or not exist: a file of
-// another release must not be taken for one of this. Close removes what was made on the way.
+// Open builds the programs of the checkout at root, for these systems or for all. Files are written to out, which must be empty or not exist, so that
+// no file of another release is taken for one of this release. Close removes intermediate files.
 func Open(ctx context.Context, root, out string, systems ...System) (*Release, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -63,7 +63,7 @@ func Open(ctx context.Context, root, out string, systems ...System) (*Release, e
 	case len(entries) > 0:
 		return nil, fmt.Errorf("%s holds files already: remove it, or name another folder", out)
 	}
-	if err := os.MkdirAll(out, 0o755); err != nil { //nolint:gosec // what is made is for everybody
+	if err := os.MkdirAll(out, 0o755); err != nil { //nolint:gosec // everybody may read the files
 		return nil, err
 	}
 	if len(systems) == 0 {
@@ -83,7 +83,7 @@ func Open(ctx context.Context, root, out string, systems ...System) (*Release, e
 	return r, nil
 }
 
-// Close removes what was made on the way. What is in Out stays.
+// Close removes intermediate files. The files in Out stay.
 func (r *Release) Close() error { return os.RemoveAll(r.work) }
 
 // identify reads the commit from git.
@@ -101,8 +101,8 @@ func (r *Release) identify(ctx context.Context) error {
 	return nil
 }
 
-// build builds the program for each system, as make build does: without libc and without the paths of this machine. The version is the one that Go has written into
-// the program, so that all of a release says the same as `toolsrv version`.
+// build builds the program for each system, as make build does: without libc and without the paths of this machine. The version is the one that Go
+// has written into the program, so that all parts of a release have the same version as `toolsrv version` prints.
 func (r *Release) build(ctx context.Context) error {
 	for _, s := range r.Systems {
 		file := r.Program(s)
@@ -131,13 +131,13 @@ func (r *Release) Program(s System) string {
 	return filepath.Join(r.work, "bin", s.String(), s.Binary())
 }
 
-// Scratch returns an empty folder for what is made on the way, which Close removes.
+// Scratch returns an empty folder for intermediate files, which Close removes.
 func (r *Release) Scratch(name string) (string, error) {
 	return os.MkdirTemp(r.work, name+"-")
 }
 
-// Output runs a command in the checkout with these variables beside those of the process, and returns what it prints. An error has what the
-// command said.
+// Output runs a command in the checkout with these variables in addition to those of the process, and returns its output. An error contains the
+// command's messages.
 func (r *Release) Output(ctx context.Context, environment []string, name string, arguments ...string) ([]byte, error) {
 	return r.OutputIn(ctx, r.Root, environment, name, arguments...)
 }

@@ -37,7 +37,7 @@ func cycloneDX(d *document) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// component returns a part with its parts. A part is in several engines, so its reference has its engine's, too.
+// component returns a part with its own parts. The same part may be in several engines, so its reference begins with its engine's.
 func component(p Part, kind cdx.ComponentType, within string) cdx.Component {
 	c := cdx.Component{BOMRef: within + p.Name + "@" + p.Version, Type: kind, Name: p.Name, Version: p.Version, PackageURL: p.URL}
 	if p.SHA256 != "" {
@@ -70,7 +70,7 @@ func depends(on string, components []cdx.Component) cdx.Dependency {
 	return cdx.Dependency{Ref: on, Dependencies: &refs}
 }
 
-// serial returns a UUID of version 8 that is made of a name: the same commit has the same.
+// serial returns a UUID of version 8 that is made from a name, so that the same commit has the same UUID.
 func serial(name string) string {
 	id := sha256.Sum256([]byte("https://github.com/toolsrv/toolsrv " + name))
 	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80

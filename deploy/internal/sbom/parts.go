@@ -18,8 +18,8 @@ import (
 	"github.com/toolsrv/toolsrv/deploy/internal/release"
 )
 
-// Parts returns what the program for a system contains: Go's library, the modules that Go has linked, the libraries of the pages, and the interpreters. NOTICE has the licences.
-// What it does not list is an error.
+// Parts returns what the program for a system contains: Go's library, the modules that Go has linked, the libraries of the pages, and the
+// interpreters. NOTICE has the licences; a part that it does not list is an error.
 func Parts(r *release.Release, s release.System) ([]Part, error) {
 	info, err := buildinfo.ReadFile(r.Program(s))
 	if err != nil {
@@ -57,7 +57,7 @@ func Parts(r *release.Release, s release.System) ([]Part, error) {
 	return append(parts, engines...), err
 }
 
-// Modules returns what Go has linked.
+// Modules returns the modules that Go has linked.
 func Modules(dependencies []*debug.Module) ([]Part, error) {
 	var parts []Part
 	for _, m := range dependencies {
@@ -76,7 +76,7 @@ func Modules(dependencies []*debug.Module) ([]Part, error) {
 	return parts, nil
 }
 
-// readNotice returns what NOTICE lists, by the first word that tells a section from others.
+// readNotice returns the lists in NOTICE, by the word that identifies the section.
 func readNotice(text string) map[string][]Part {
 	section := regexp.MustCompile(`^(?:(Linked)|In the (pages)|In the interpreter for (\w+)).*:$`)
 	row := regexp.MustCompile(`^  (\S.*?) {2,}(\S.*)$`)
@@ -101,7 +101,7 @@ func readNotice(text string) map[string][]Part {
 	return listed
 }
 
-// enginesOf returns the interpreters with the parts that they were built from, as NOTICE lists them. Parts of a registry have their address and
+// enginesOf returns the interpreters with the parts that they were built from, as NOTICE lists them. Parts from a registry have their address and
 // digest.
 func enginesOf(r *release.Release, listed map[string][]Part) ([]Part, error) {
 	dist := filepath.Join(r.Root, "internal", "script", "engine", "dist")
@@ -142,7 +142,7 @@ func enginesOf(r *release.Release, listed map[string][]Part) ([]Part, error) {
 	return engines, nil
 }
 
-// readSources returns where an engine's parts come from, by their names in small letters.
+// readSources returns where an engine's parts come from, by their names in lower case.
 func readSources(root, folder string) (map[string]Part, error) {
 	sources := map[string]Part{}
 	read := func(file string) (string, error) {
@@ -169,7 +169,7 @@ func readSources(root, folder string) (map[string]Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	var crate Part // the last one: a line "version" says what is in it
+	var crate Part // the last file: a line "version" says which version it has
 	for line := range strings.Lines(list) {
 		words := strings.Fields(line)
 		switch {
@@ -179,7 +179,7 @@ func readSources(root, folder string) (map[string]Part, error) {
 		case len(words) == 4 && words[0] == "npm": // for tests
 		case len(words) == 3 && words[0] == "version":
 			sources[words[1]] = crate
-		case len(words) == 4: // a source package of Debian
+		case len(words) == 4: // a Debian source package
 			_, version, _ := strings.Cut(words[2], "_")
 			version, _, _ = strings.Cut(version, ".orig.")
 			sources[words[0]] = Part{URL: "pkg:deb/debian/" + words[1] + "@" + escape(version) + "?arch=source", SHA256: words[3]}

@@ -1,5 +1,4 @@
-// Package sbom says what each program of a release contains, in CycloneDX and in SPDX: Go's modules, and what the interpreters were built
-// from.
+// Package sbom writes what each program of a release contains, as CycloneDX and as SPDX: Go's modules, and the sources of the interpreters.
 package sbom
 
 import (
@@ -16,10 +15,10 @@ import (
 type Part struct {
 	Name    string
 	Version string
-	License string // an SPDX expression; words where the parts of a part have several
-	URL     string // the package URL, where a registry has it
-	SHA256  string // in hex: of the file that the registry has; of a Go module what go.sum has, which is made of the files in it
-	Parts   []Part // what it was built from
+	License string // an SPDX expression, or words if its own parts have several licences
+	URL     string // the package URL, if it is in a registry
+	SHA256  string // in hexadecimal: of the file in the registry, or for a Go module the one in go.sum, which is made from its files
+	Parts   []Part // the parts that it was built from
 }
 
 // Make writes toolsrv_SYSTEM.cdx.json and toolsrv_SYSTEM.spdx.json for each system.
@@ -43,14 +42,14 @@ func Make(_ context.Context, r *release.Release) error {
 	return nil
 }
 
-// A document is what both formats say.
+// A document has the content of both formats.
 type document struct {
 	name    string
 	release *release.Release
 	program Part
 }
 
-// program returns what was built for a system, with its parts.
+// program returns the document about the program for a system.
 func program(r *release.Release, s release.System) (Part, error) {
 	file := r.Program(s)
 	content, err := os.ReadFile(file)
@@ -66,10 +65,10 @@ func program(r *release.Release, s release.System) (Part, error) {
 	}, err
 }
 
-// escape writes a version as a package URL has it.
+// escape returns a version in the form for a package URL.
 func escape(version string) string { return strings.ReplaceAll(version, "+", "%2B") }
 
-// isExpression reports whether a licence is an SPDX expression, and not words.
+// isExpression reports whether a licence is an SPDX expression rather than words.
 func isExpression(license string) bool {
 	words := strings.Fields(license)
 	for i, word := range words {

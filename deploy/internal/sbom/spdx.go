@@ -24,7 +24,7 @@ func spdx(d *document) ([]byte, error) {
 	return append(content, '\n'), err
 }
 
-// add adds a part with its parts. Its identifier begins with its owner's, since several engines have the same part.
+// add adds a part with its own parts. Its identifier begins with its owner's, since several engines have the same part.
 func add(out *v2_3.Document, p Part, in common.ElementID, relationship, prefix string) {
 	id := common.ElementID(regexp.MustCompile(`[^a-zA-Z0-9.]+`).ReplaceAllString(prefix+"-"+p.Name+"-"+p.Version, "-"))
 	pack := &v2_3.Package{

@@ -1,5 +1,5 @@
-// Package sdks makes the packages of the SDKs as the registries of their languages take them: a wheel and a source distribution for Python, a
-// tarball for npm, two crates, and the Go module as a proxy serves it. Nothing is published.
+// Package sdks makes the packages of the SDKs for the registries of their languages: a wheel and a source distribution for Python, a
+// tarball for npm, two crates, and the Go module in the form of a proxy. Nothing is published.
 package sdks
 
 import (
@@ -21,13 +21,14 @@ import (
 	"github.com/toolsrv/toolsrv/deploy/internal/release"
 )
 
-// flit builds the packages for Python. It is what sdk/python/pyproject.toml requires, of one version: another could write other bits.
+// flit builds the packages for Python. It is the requirement of sdk/python/pyproject.toml, pinned to one version, since another version could write
+// different bits.
 const flit = "flit_core==3.12.0"
 
 // goModule is the SDK for Go.
 const goModule = "github.com/toolsrv/toolsrv/sdk/go"
 
-// Make writes the packages below sdk/: to python, npm and crates what is uploaded there, and to goproxy what GOPROXY=file://… reads.
+// Make writes the packages below sdk/: the files to upload to python, npm and crates, and a folder for GOPROXY=file://… to goproxy.
 func Make(ctx context.Context, r *release.Release) (err error) {
 	scratch, err := r.Scratch("sdks")
 	if err != nil {
@@ -53,11 +54,11 @@ func Make(ctx context.Context, r *release.Release) (err error) {
 type maker struct {
 	*release.Release
 	version string // of the SDKs
-	source  string // the SDKs of the commit, and nothing else that lies in the checkout
-	made    string // by the languages' own programs
+	source  string // the SDKs of the commit, without other files of the checkout
+	made    string // files that the languages' own programs have made
 }
 
-// export writes the commit's SDKs to a folder, with the same modes everywhere. In place of a link there is what it leads to.
+// export writes the commit's SDKs to a folder, with the same modes everywhere. A link is replaced by the file that it leads to.
 func (m *maker) export(ctx context.Context) error {
 	text, err := m.Output(ctx, nil, "git", "archive", "--format=tar", m.Commit, "LICENSE", "sdk")
 	if err != nil {
@@ -79,7 +80,7 @@ func (m *maker) export(ctx context.Context) error {
 			if h.Mode&0o100 != 0 {
 				mode = 0o755
 			}
-		case tar.TypeSymlink: // to LICENSE, which comes first
+		case tar.TypeSymlink: // links lead to LICENSE, which comes first
 			content, err = os.ReadFile(filepath.Join(m.source, filepath.FromSlash(path.Join(path.Dir(h.Name), h.Linkname))))
 		default:
 			continue
@@ -97,7 +98,7 @@ func (m *maker) export(ctx context.Context) error {
 	}
 }
 
-// sdkVersion returns the version of the SDKs. The tag of a release must have the same.
+// sdkVersion returns the version of the SDKs, which must be the version in the tag of a release.
 func (m *maker) sdkVersion() (string, error) {
 	text, err := os.ReadFile(filepath.Join(m.source, "sdk", "js", "package.json"))
 	if err != nil {
@@ -130,7 +131,7 @@ func (m *maker) python(ctx context.Context) error {
 	return m.take("python", made, "toolsrv-"+m.version+"-py3-none-any.whl", "toolsrv-"+m.version+".tar.gz")
 }
 
-// npm packs JavaScript and its types. npm gives all files the same time. It would name the tarball as Helm names a chart.
+// npm packs the JavaScript SDK and its types. npm gives all files the same time. By itself it would name the tarball like Helm's chart.
 func (m *maker) npm(ctx context.Context) error {
 	made := filepath.Join(m.made, "npm")
 	if err := os.MkdirAll(made, 0o755); err != nil {
@@ -146,8 +147,8 @@ func (m *maker) npm(ctx context.Context) error {
 	return m.take("npm", made, name)
 }
 
-// crates packs both crates together, because one requires the other in this version. Cargo gives all files the same time. They are compiled by the test, which
-// takes a while.
+// crates packs both crates together, because one requires this version of the other. Cargo gives all files the same time. The crates are compiled in
+// the test, which takes a while.
 func (m *maker) crates(ctx context.Context) error {
 	made := filepath.Join(m.made, "crates")
 	if _, err := m.OutputIn(ctx, filepath.Join(m.source, "sdk", "rust"), nil,
@@ -157,7 +158,7 @@ func (m *maker) crates(ctx context.Context) error {
 	return m.take("crates", filepath.Join(made, "package"), "toolsrv-macros-"+m.version+".crate", "toolsrv-"+m.version+".crate")
 }
 
-// take writes files that a language's program has made to a folder of the release.
+// take copies files that a language's program has made to a folder of the release.
 func (m *maker) take(folder, made string, names ...string) error {
 	for _, name := range names {
 		content, err := os.ReadFile(filepath.Join(made, name))
@@ -171,7 +172,7 @@ func (m *maker) take(folder, made string, names ...string) error {
 	return nil
 }
 
-// module makes the Go module as a proxy serves the tag sdk/go/vVERSION.
+// module writes the Go module in the form in which a proxy serves the tag sdk/go/vVERSION.
 func (m *maker) module(context.Context) error {
 	v := module.Version{Path: goModule, Version: "v" + m.version}
 	var archive bytes.Buffer

@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// number returns the error number of WASI. errors.As is nothing for TinyGo beside encoding/json.
+// number returns the error number of WASI. It does not use errors.As, which TinyGo can't compile together with encoding/json.
 func number(err error) int {
 	if e, ok := err.(*fs.PathError); ok {
 		err = e.Err

@@ -6,7 +6,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/apart"
 )
 
-// TestMemory leaves the server what it takes itself, and calls what they need.
+// TestMemory checks that processes leave enough memory for the server itself and for calls.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	for machine, want := range map[int64]int64{64: 24, 128: 72, 160: 104, 256: 176, 512: 352, 1024: 384, 2048: 768, 65536: 1024} {

@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestMain takes memory until there is no more, or is a process of a pool, where it is asked to.
+// TestMain also serves as two kinds of child process: one that takes memory until there is no more, and one of a pool.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "serve" {
 		if err := serve(os.Args[2:]); err != nil {
@@ -42,8 +42,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestNoMemory has the system refuse memory at many places of Go's runtime, and recognizes each of its last words. At some places of its
-// garbage collector, Go 1.26 dies of a segmentation violation.
+// TestNoMemory makes the system refuse memory at many places in Go's runtime, and checks that each of the runtime's last messages is recognised. In
+// some places of its garbage collector, Go 1.26 dies of a segmentation violation.
 func TestNoMemory(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "the emulator takes memory of its own")

@@ -14,14 +14,14 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// bounds are what a process of these tests answers.
+// bounds are the limits that a process of these tests answers with.
 type bounds struct {
 	Process   int
 	Data, CPU uint64
 	Garbage   int // percent
 }
 
-// serve answers with the process's bounds, and hangs for a request that says so.
+// serve answers with the process's limits, and hangs if the request says so.
 func serve(args []string) error {
 	return apart.Serve(args, os.Stdin, os.Stdout, apart.Bounds{}, func(hang *bool, _ []byte, _ apart.Limit) *bounds {
 		if *hang {
@@ -34,7 +34,8 @@ func serve(args []string) error {
 	})
 }
 
-// TestPool bounds each piece of work for itself in one process, which ends when it is unused, and a piece when nobody waits for it.
+// TestPool checks that one process has separate limits for each piece of work, that it ends when it is idle, and that a piece of work ends when
+// nobody waits for it.
 // Proves: Files of others are not trusted
 func TestPool(t *testing.T) {
 	t.Parallel()
@@ -45,7 +46,7 @@ func TestPool(t *testing.T) {
 	}
 	const each = 1 << 30
 	beside := uint64(192 << 20)
-	if testkit.Race(t) { // which takes addresses of its own
+	if testkit.Race(t) { // the detector takes addresses of its own
 		beside += 1 << 30
 	}
 	p := apart.NewPool(apart.Config{Name: "a process", Command: []string{self, "serve"}, Each: each, Kept: 1, Idle: time.Second})

@@ -21,7 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state/memory"
 )
 
-// in returns options for a log in a store.
+// in returns options for a log in a state.
 func in(store state.Store) audit.Options {
 	return audit.Options{Space: func() state.Space { return store.Space(audit.Space) }}
 }
@@ -55,7 +55,7 @@ func add(t *testing.T, l *audit.Log, target string) {
 	}
 }
 
-// verify holds that the chain is whole.
+// verify checks that the chain is unaltered.
 func verify(t *testing.T, l *audit.Log) audit.Ends {
 	t.Helper()
 	ends, err := l.Verify(t.Context(), nil)
@@ -65,8 +65,8 @@ func verify(t *testing.T, l *audit.Log) audit.Ends {
 	return ends
 }
 
-// TestChain adds entries, also after the state was opened anew. Each has all that it was given, and the hash of the one before. Anybody can
-// compute its own hash.
+// TestChain adds entries, also after the state is opened again. Each has everything that it was given and the hash of the entry before, and anybody
+// can compute its own hash.
 func TestChain(t *testing.T) {
 	t.Parallel()
 	dir, ctx := t.TempDir(), t.Context()
@@ -126,7 +126,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestTampered changes what is kept, in every way that leaves the state whole, and Verify says where.
+// TestTampered alters the stored entries in every way that leaves the state readable, and checks that Verify says where.
 func TestTampered(t *testing.T) {
 	t.Parallel()
 	key := func(n int) string { return fmt.Sprintf("entry/%016x", n) }
@@ -150,7 +150,7 @@ func TestTampered(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		tamper func(t *testing.T, s state.Space)
-		want   string // of the error; empty: only what is known elsewhere tells
+		want   string // in the error; empty if only a hash that is known elsewhere tells
 	}{
 		{"an entry", func(t *testing.T, s state.Space) {
 			set(t, s, key(25), bytes.Replace(get(t, s, 25), []byte(`"target":"25"`), []byte(`"target":"52"`), 1))
@@ -207,7 +207,7 @@ func TestTampered(t *testing.T) {
 				t.Error(err)
 			}
 			test.tamper(t, store.Space(audit.Space))
-			// The log that has written it, and one that finds it.
+			// The log that has written the entries, and one that opens them.
 			for _, l := range []*audit.Log{l, audit.New(o)} {
 				_, err := l.Verify(t.Context(), known)
 				var broken *audit.BrokenError
@@ -229,7 +229,7 @@ func TestTampered(t *testing.T) {
 	}
 }
 
-// TestShared has two processes append and verify one audit that is full: each takes the other's entries for what they are.
+// TestShared lets two processes append to and verify one audit that is full: each accepts the other's entries.
 func TestShared(t *testing.T) {
 	t.Parallel()
 	store := memory.New()
@@ -258,7 +258,7 @@ func TestShared(t *testing.T) {
 			t.Errorf("the ends are %+v, %v", ends, err)
 		}
 	}
-	// What one has added is missed by the other once it has verified it.
+	// After a process has verified an entry of the other, it notices if the entry is missing.
 	if _, err := store.Space(audit.Space).Delete(t.Context(), fmt.Sprintf("entry/%016x", 200), state.Any); err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +272,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// An overtaken space has something happen before its next read of which entries were dropped.
+// An overtaken is a space in which something happens before the next read of which entries were dropped.
 type overtaken struct {
 	state.Space
 	before func()
@@ -286,8 +286,8 @@ func (o *overtaken) Get(ctx context.Context, key string, most int) (state.Entry,
 	return o.Space.Get(ctx, key, most)
 }
 
-// TestOvertaken has a process add more entries than there may be between the moments at which another adds one and drops the oldest: what was dropped
-// meanwhile stays so, and the audit is whole.
+// TestOvertaken lets a process add more entries than are kept, just after another process has added one and before it drops the oldest: entries that
+// were dropped meanwhile stay dropped, and the audit is unaltered.
 func TestOvertaken(t *testing.T) {
 	t.Parallel()
 	store := memory.New()
@@ -313,8 +313,8 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// TestKnown compares the chain with hashes that were kept elsewhere. If somebody has written all of it anew, as here with other numbers, it
-// must not pass.
+// TestKnown compares the chain with hashes that were kept elsewhere. A chain that somebody has rewritten as a whole, as here with other numbers, must
+// not pass.
 func TestKnown(t *testing.T) {
 	t.Parallel()
 	o := in(memory.New())
@@ -352,7 +352,7 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// TestBounded keeps the last entries only, and the chain stays whole, also where a process ends while it drops one.
+// TestBounded checks that only the last entries are kept, and that the chain stays unaltered even if a process ends while it drops one.
 func TestBounded(t *testing.T) {
 	t.Parallel()
 	store := memory.New()
@@ -373,7 +373,7 @@ func TestBounded(t *testing.T) {
 	if err != nil || usage.Entries != 11 {
 		t.Errorf("the space holds %+v, %v", usage, err)
 	}
-	// Entry 25 was dropped. A process that was killed has noted that, and not removed it.
+	// Entry 25 was dropped by a process that was killed after recording that, but before removing the entry.
 	if _, err := s.Set(t.Context(), fmt.Sprintf("entry/%016x", 25), []byte("\x01{}"), state.Any, state.SetOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -381,7 +381,7 @@ func TestBounded(t *testing.T) {
 	if ends := verify(t, l); ends.First != 26 {
 		t.Errorf("the ends are %+v", ends)
 	}
-	// Somebody removes the oldest one: others are dropped all the same.
+	// Somebody removes the oldest entry: others are dropped all the same.
 	if _, err := s.Delete(t.Context(), fmt.Sprintf("entry/%016x", 26), state.Any); err != nil {
 		t.Fatal(err)
 	}
@@ -395,7 +395,7 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestRefusals has an attacker try for days: what was changed before is still there, and the number of attempts is known.
+// TestRefusals lets an attacker try for days: entries of earlier changes are still kept, and the number of attempts is known.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	store, now := memory.New(), time.Now()
@@ -436,7 +436,7 @@ func TestRefusals(t *testing.T) {
 	if more := len(list(t, l)) - len(all); more != 100 {
 		t.Errorf("a burst has %d entries", more)
 	}
-	// It hides nothing of what known callers try.
+	// It does not hide the attempts of identified callers.
 	burst.Refuse(t.Context(), audit.Entry{Action: "up", Who: "ci", Origin: "issued"})
 	if all := list(t, l); all[len(all)-1].Action != "up" || all[len(all)-1].Omitted != 100_000-100 {
 		t.Errorf("the last entry is %+v", all[len(all)-1])
@@ -447,7 +447,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestChange has an entry on disk before the change is made, and a second one where it fails. Where no entry can be kept, strictness decides.
+// TestChange checks that an entry is on disk before the change is made, and that a second one is added if the change fails. If no entry can be
+// stored, strictness decides.
 func TestChange(t *testing.T) {
 	t.Parallel()
 	failure := errors.New("no such token")
@@ -506,7 +507,7 @@ func TestChange(t *testing.T) {
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	for i := range 100 { // who has left may or may not have had a turn: there is no change without an entry
+	for i := range 100 { // a caller who has gone may or may not have had a turn, but there is no change without an entry
 		made, before := false, len(list(t, l))
 		err := l.Change(cancelled, audit.Entry{Action: "left", Target: fmt.Sprint(i)}, func(context.Context) error { made = true; return nil })
 		if after := len(list(t, l)); made != (after == before+1) || made == (err != nil) {
@@ -554,7 +555,7 @@ func TestHostile(t *testing.T) {
 	verify(t, l)
 }
 
-// A gated space counts as read once the gate lets somebody through, which a walk needs.
+// A gated is a space in which reads wait at a gate, so that a verification can be held up.
 type gated struct {
 	state.Space
 	gate chan struct{}
@@ -565,7 +566,7 @@ func (s gated) Usage(ctx context.Context) (state.Usage, error) {
 	return s.Space.Usage(ctx)
 }
 
-// TestManyVerify has somebody who may only look verify without end: a change waits for the walk that is under way, and no other.
+// TestManyVerify lets somebody with the right to read verify without end: a change waits only for the verification in progress.
 func TestManyVerify(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -602,11 +603,11 @@ func TestManyVerify(t *testing.T) {
 		for range many - 1 {
 			s.gate <- struct{}{}
 		}
-		synctest.Wait() // none begins or ends any more
+		synctest.Wait() // no verification begins or ends any more
 	})
 }
 
-// TestMany has many append at once, while others walk the chain.
+// TestMany lets many goroutines append at once, while others verify the chain.
 func TestMany(t *testing.T) {
 	t.Parallel()
 	o := in(memory.New())
@@ -635,7 +636,7 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// TestNothing reads a log in which nothing was kept, without making anything.
+// TestNothing reads a log without entries, and checks that this makes no files.
 func TestNothing(t *testing.T) {
 	t.Parallel()
 	store := local.Defer(t.TempDir()+"/state", local.Options{})

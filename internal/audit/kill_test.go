@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// childDir is the variable of the environment that has the test's program make changes for ever, in that directory.
+// childDir is the environment variable that makes the test's program make changes forever, in the directory that it names.
 const childDir = "TOOLSRV_AUDIT_DIR"
 
 func TestMain(m *testing.M) {
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// killMost is how many entries the killed processes keep: few, so that some are dropped.
+// killMost is how many entries the killed processes keep: a few, so that some are dropped.
 const killMost = 50
 
 func opened(dir string) (*local.Store, *audit.Log, error) {
@@ -43,12 +43,12 @@ func opened(dir string) (*local.Store, *audit.Log, error) {
 	return store, audit.New(o), nil
 }
 
-// switchOf is the key of a switch that a caller turns, each time to the next number.
+// switchOf returns the key of a caller's switch, which the caller sets to the next number each time.
 func switchOf(caller int) string { return fmt.Sprint("switch/", caller) }
 
 const killCallers = 4
 
-// changeForEver has callers make changes, each its own, and reports those that were answered.
+// changeForEver lets callers make changes, each of its own switch, and prints the confirmed ones.
 func changeForEver(dir string) {
 	store, l, err := opened(dir)
 	if err != nil {
@@ -82,14 +82,14 @@ func changeForEver(dir string) {
 	callers.Wait()
 }
 
-// TestKill kills a process that makes changes, 200 times, wherever it happens to be. What was answered is there, the chain is whole, and no change
-// is without its entry.
+// TestKill kills a process that makes changes 200 times, at random moments. Confirmed changes are kept, the chain is unaltered, and no change is
+// without its entry.
 // Proves: State is whole and apart
 func TestKill(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "it starts processes")
 	lanes, kills := 4, 200
-	if testkit.Race(t) || testing.Short() { // what starts and ends here is a process, which the race detector only makes slow
+	if testkit.Race(t) || testing.Short() { // the work is done in child processes, which the race detector only makes slow
 		kills = 8
 	}
 	for lane := range lanes {
@@ -108,7 +108,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// killOnce runs a process that makes changes, kills it, and notes the last change of each caller that was answered.
+// killOnce runs a process that makes changes, kills it, and records the last confirmed change of each caller.
 func killOnce(t *testing.T, dir string, random *rand.Rand, answered []int) {
 	t.Helper()
 	self, err := os.Executable()
@@ -128,7 +128,7 @@ func killOnce(t *testing.T, dir string, random *rand.Rand, answered []int) {
 	lines := bufio.NewScanner(out)
 	for left := random.IntN(30); ; left-- {
 		if left == 0 {
-			time.Sleep(time.Duration(random.IntN(1000)) * time.Microsecond) // somewhere between two lines: nothing waits for it
+			time.Sleep(time.Duration(random.IntN(1000)) * time.Microsecond) // killed somewhere between two lines
 			if err := c.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
@@ -146,7 +146,7 @@ func killOnce(t *testing.T, dir string, random *rand.Rand, answered []int) {
 	_ = c.Wait() // it was killed
 }
 
-// checkKilled opens what a killed process has left.
+// checkKilled checks the state that a killed process has left.
 func checkKilled(t *testing.T, dir string, answered []int) {
 	t.Helper()
 	store, l, err := opened(dir)
@@ -155,7 +155,7 @@ func checkKilled(t *testing.T, dir string, answered []int) {
 	}
 	defer store.Close()
 	ends := verify(t, l)
-	if ends.Last > 0 && ends.Last-ends.First+1 > killMost+1 { // the next entry drops one that was to be dropped
+	if ends.Last > 0 && ends.Last-ends.First+1 > killMost+1 { // the next entry drops one that the process should have dropped
 		t.Errorf("the ends are %+v", ends)
 	}
 	entries := map[string]bool{}
@@ -167,7 +167,7 @@ func checkKilled(t *testing.T, dir string, answered []int) {
 		if err != nil {
 			t.Error(err)
 		}
-		// The change after it may have been made without anybody knowing.
+		// The change after it may have been made without being confirmed.
 		now := 0
 		fmt.Sscan(string(e.Value), &now)
 		if now != n && now != n+1 {

@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// A world is a store of secrets over a state, and what grants see of them.
+// A world is a store of secrets in a state, with the secrets that grants see.
 type world struct {
 	*brought.Store
 	view *secret.View
@@ -45,7 +45,7 @@ func (w *world) set(ctx context.Context, id personal.ID, name, value string) err
 	return err
 }
 
-// TestKept sets secrets, which are there after a start, and expects that each change is kept beside where it is one.
+// TestKept sets secrets, and checks that they are kept over a restart, and that each change that is made is recorded.
 func TestKept(t *testing.T) {
 	t.Parallel()
 	st := memory.New()
@@ -100,7 +100,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestDamage leaves out what can't be read, and says so without a value.
+// TestDamage checks that unreadable records are left out, and logged without a value.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	st := memory.New()
@@ -123,7 +123,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestDamageLater has another process write what can't be read over a secret that is in force: it is left out, as it would be after a start, and told once.
+// TestDamageLater lets another process overwrite a secret in force with an unreadable record: the secret is left out, as after a restart, and that is
+// logged once.
 func TestDamageLater(t *testing.T) {
 	t.Parallel()
 	st := &failing{Store: memory.New()}
@@ -160,7 +161,7 @@ func TestDamageLater(t *testing.T) {
 	if all, err := w.List(); err != nil || len(all) != 0 {
 		t.Errorf("got %v, %v", all, err)
 	}
-	st.once.Store(true) // and a moment in which the state can't be read costs nothing
+	st.once.Store(true) // a short failure of the state does no harm
 	put("issued+ann/github", "\x01{\"value\":\""+value+"-2\"}")
 	has(value + "-2")
 	if st.once.Load() {
@@ -171,7 +172,7 @@ func TestDamageLater(t *testing.T) {
 	}
 }
 
-// A failing state can't be read once.
+// A failing is a state whose next read fails.
 type failing struct {
 	state.Store
 	once atomic.Bool
@@ -191,7 +192,7 @@ func (s failingSpace) Get(ctx context.Context, key string, most int) (state.Entr
 	return s.Space.Get(ctx, key, most)
 }
 
-// TestNowhere keeps nothing where there is no state, or one that can't be used.
+// TestNowhere checks that nothing is stored without a state, or with one that can't be used.
 func TestNowhere(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)

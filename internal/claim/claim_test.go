@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestKnown asks for callers whose names are made to be taken for one that is known already with the rules that matched.
+// TestKnown asks for callers with names that were made up to be confused with a caller and rules that are known already.
 // Proves: Callers keep apart
 func TestKnown(t *testing.T) {
 	t.Parallel()
@@ -38,7 +38,7 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// TestRate has rules with rates: of those that match, the first with one counts.
+// TestRate checks that of all matching rules, the first one with a rate gives the rate.
 func TestRate(t *testing.T) {
 	t.Parallel()
 	slow, fast := wasmtools.Rate{Calls: 1, Period: time.Second}, wasmtools.Rate{Concurrent: 9}

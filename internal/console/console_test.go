@@ -65,7 +65,7 @@ func body(t *testing.T, r *http.Response) string {
 
 const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 
-// TestPaths asks for pages and for what is not one.
+// TestPaths requests pages, and paths that are not pages.
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	h := serve(t, console.Options{Title: "Tools", MCP: true}, false)
@@ -129,13 +129,13 @@ func TestPaths(t *testing.T) {
 			}
 		})
 	}
-	// Another method than a page has is for the tool, as it was.
+	// A method that a page does not have is for the tool, as before.
 	if r := ask(h, "POST", "/docs/add", "Authorization", "Bearer sesame"); r.StatusCode != 200 {
 		t.Errorf("a call of a tool below /docs: got %d %s", r.StatusCode, body(t, r))
 	}
 }
 
-// TestHeaders holds what keeps pages apart from all others, also where the answer is an error.
+// TestHeaders checks the header fields that keep pages apart from all others, also in errors.
 // Proves: Web pages are kept out
 func TestHeaders(t *testing.T) {
 	t.Parallel()
@@ -170,7 +170,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestOtherSites lets pages of other sites link to pages, and no more.
+// TestOtherSites checks that pages of other sites can link to our pages, but nothing else.
 // Proves: Web pages are kept out
 func TestOtherSites(t *testing.T) {
 	t.Parallel()
@@ -189,7 +189,7 @@ func TestOtherSites(t *testing.T) {
 	}
 }
 
-// TestIndex has programs told where everything is.
+// TestIndex checks that programs are told where everything is.
 func TestIndex(t *testing.T) {
 	t.Parallel()
 	type answer struct {
@@ -242,7 +242,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// TestHidden has no pages.
+// TestHidden checks that there are no pages if they are switched off.
 func TestHidden(t *testing.T) {
 	t.Parallel()
 	h := serve(t, console.Options{Hidden: true}, true)
@@ -256,7 +256,7 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestForms has each file in both forms: as it is, and compressed. They have tags of their own.
+// TestForms requests each file in both forms, plain and compressed, which have different tags.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	h := serve(t, console.Options{}, false)
@@ -313,7 +313,7 @@ func filesOf(t *testing.T, folder string) (files []string) {
 	return files
 }
 
-// TestAddresses follows what pages load, also from below another path, as each browser does.
+// TestAddresses follows the addresses that pages load, as a browser does, also below a path prefix.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	h := serve(t, console.Options{}, false)
@@ -363,7 +363,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// tool returns one that answers with the number 1.
+// tool returns a tool that answers with the number 1.
 func tool(path string) *wasmtools.Tool {
 	namespace, name, _ := strings.Cut(path, "/")
 	return &wasmtools.Tool{

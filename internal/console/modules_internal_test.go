@@ -13,8 +13,8 @@ var (
 	preloaded = regexp.MustCompile(`rel="modulepreload" href="console/([^"]+)"`)
 )
 
-// TestPreloads wants the page of the console to name all modules at once that its first script imports: a browser would ask for them one level
-// after the other.
+// TestPreloads checks that the page of the console names all modules that its first script imports, directly or not: otherwise a browser would
+// request them one level after another.
 func TestPreloads(t *testing.T) {
 	t.Parallel()
 	var want []string

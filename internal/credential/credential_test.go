@@ -75,7 +75,7 @@ func TestReadFileErrors(t *testing.T) {
 	}
 }
 
-// TestMask takes tokens out of paths that clients have put them into, whole or not, and nothing else.
+// TestMask checks that tokens, complete or not, are removed from paths that clients have put them into, and nothing else is.
 func TestMask(t *testing.T) { // not in parallel: it counts allocations
 	const secret = "abcdefghij_klmnopqrstuvwxyz234567abcdefghijklmnopqrstuvwxyz234567abcdefgh"
 	for name, c := range map[string]struct{ text, want string }{

@@ -33,7 +33,7 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// TestConcurrent counts on several goroutines, and takes no memory.
+// TestConcurrent counts on several goroutines, and allocates nothing.
 func TestConcurrent(t *testing.T) {
 	var h durations.Histogram
 	var all sync.WaitGroup

@@ -22,7 +22,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// tool returns a tool. Those of one digest are the same.
+// tool returns a tool. Tools with the same digest are the same.
 func tool(path, digest string) *wasmtools.Tool {
 	namespace, name := "", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
@@ -41,7 +41,7 @@ func tableOf(tb testing.TB, tools ...*wasmtools.Tool) *wasmtools.RouteTable {
 	return table
 }
 
-// principal returns who may call what matches the scopes. "admin" is the role.
+// principal returns a principal with these scopes. "admin" is the role.
 func principal(tb testing.TB, name string, scopes ...string) *wasmtools.Principal {
 	tb.Helper()
 	var roles, tools []string
@@ -62,7 +62,7 @@ func principal(tb testing.TB, name string, scopes ...string) *wasmtools.Principa
 	return p
 }
 
-// callers are who may listen, by the header X-Who. Somebody who is not among them is not let in.
+// callers are the callers who may listen, by the header X-Who. Nobody else is let in.
 type callers struct {
 	mu sync.Mutex
 	of map[string]*wasmtools.Principal
@@ -85,7 +85,7 @@ func (c *callers) set(name string, p *wasmtools.Principal) {
 	c.of[name] = p
 }
 
-// A world is a server of events.
+// A world is a server with an event door.
 type world struct {
 	tb      testing.TB
 	table   *wasmtools.RouteTable
@@ -123,7 +123,7 @@ func (w *world) serve() *world {
 	return w
 }
 
-// replace makes tools the content of the table.
+// replace replaces the tools of the table.
 func (w *world) replace(tools ...*wasmtools.Tool) {
 	w.tb.Helper()
 	if err := w.table.Replace(tools, nil); err != nil {
@@ -131,7 +131,7 @@ func (w *world) replace(tools ...*wasmtools.Tool) {
 	}
 }
 
-// A stream is what a listener gets.
+// A stream is the stream of one listener.
 type stream struct {
 	tb    testing.TB
 	lines *bufio.Reader
@@ -172,7 +172,7 @@ func (w *world) try(who string, ids ...string) (*stream, int) {
 	return &stream{tb: w.tb, lines: bufio.NewReader(answer.Body), leave: leave}, answer.StatusCode
 }
 
-// next returns the next event, as a browser understands it: without a kind at the end of the stream.
+// next returns the next event, as a browser understands it. At the end of the stream, it has no kind.
 func (s *stream) next() (e events.Event) {
 	s.tb.Helper()
 	kind, data := "", ""
@@ -207,7 +207,7 @@ func (s *stream) next() (e events.Event) {
 	}
 }
 
-// begun waits until the listener has its place.
+// begun waits until the stream has begun.
 func (s *stream) begun() *stream {
 	s.tb.Helper()
 	for s.id == "" {
@@ -223,7 +223,7 @@ func (s *stream) begun() *stream {
 	return s
 }
 
-// said is an event in a few words.
+// said returns an event in a few words.
 func said(e events.Event) string {
 	about := e.Tool + e.File
 	if e.Audit != nil {
@@ -232,7 +232,7 @@ func said(e events.Event) string {
 	return strings.Join(strings.Fields(fmt.Sprint(e.Kind, " ", about, " ", e.State, " ", e.Version, " ", e.Reason)), " ")
 }
 
-// expect reads these events, and no others.
+// expect checks that the next events are these.
 func (s *stream) expect(want ...string) {
 	s.tb.Helper()
 	for _, want := range want {
@@ -242,7 +242,7 @@ func (s *stream) expect(want ...string) {
 	}
 }
 
-// TestEvents has tools come, change, be switched and go, and files be refused.
+// TestEvents adds, changes, switches and removes tools, and has files refused.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, tableOf(t, tool("math/add", "a")), 10).serve()
@@ -251,7 +251,7 @@ func TestEvents(t *testing.T) {
 	all, admin := w.listen("all").begun(), w.listen("admin").begun()
 	lacks := tool("math/sub", "b")
 	lacks.Missing = []wasmtools.Missing{{Capability: "kv"}}
-	w.replace(tool("math/add", "a"), lacks) // a reload makes tools anew
+	w.replace(tool("math/add", "a"), lacks) // a reload makes all tools again
 	w.replace(tool("math/add", "c"), lacks)
 	if err := errors.Join(w.table.Disable("/math", "being repaired: hunter2"), w.table.Disable("/math", "being repaired"), w.table.Enable("/math/add")); err != nil {
 		t.Fatal(err)
@@ -282,7 +282,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestHidden has two servers, one of which has much that the listeners must not see: they can't tell it from the other.
+// TestHidden compares two servers, one of which has many events that the listeners must not see: the listeners can't tell the servers apart.
 // Proves: A caller reaches its own tools only
 func TestHidden(t *testing.T) {
 	t.Parallel()
@@ -331,7 +331,7 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestResume goes on from an id, and says so where that can't be.
+// TestResume checks that a stream continues from an id, or says that it can't.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, tableOf(t, tool("a", "a")), 100).serve()
@@ -393,7 +393,7 @@ func (s *stream) begin() {
 	}
 }
 
-// TestOld resumes just within what is kept, and just before it.
+// TestOld resumes from the oldest event that is still kept, and from the one before it.
 func TestOld(t *testing.T) {
 	t.Parallel()
 	const kept = 10_000
@@ -416,7 +416,7 @@ func TestOld(t *testing.T) {
 	}
 }
 
-// TestForeignText has what files and operators say be nothing but text of an event.
+// TestForeignText checks that texts of files and operators can't become anything but the text of an event.
 func TestForeignText(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, tableOf(t, tool("a", "a")), 10).serve()
@@ -440,7 +440,7 @@ func TestForeignText(t *testing.T) {
 	}
 }
 
-// TestPlaces has one caller take the half of the places, and all of them the rest.
+// TestPlaces checks that one caller can take half of the places, and that callers together can take all.
 // Proves: Clients keep nobody out
 func TestPlaces(t *testing.T) {
 	t.Parallel()

@@ -22,7 +22,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A reader is a client that notes when events come, and all that it gets.
+// A reader is a client that records what it gets, and when.
 type reader struct {
 	header http.Header
 	mu     sync.Mutex
@@ -84,8 +84,8 @@ func memory() uint64 {
 	return m.HeapAlloc + m.StackInuse
 }
 
-// TestTenThousandListeners has as many listeners as there may be, of several scopes: each takes little memory, and all hear soon of a change. Not
-// parallel: it looks at the memory of the process.
+// TestTenThousandListeners connects the largest number of listeners, with different scopes: each takes little memory, and all are soon told of a
+// change. It is not parallel, since it measures the memory of the process.
 // Proves: Clients keep nobody out
 func TestTenThousandListeners(t *testing.T) {
 	const listeners = 10_000
@@ -127,11 +127,11 @@ func TestTenThousandListeners(t *testing.T) {
 	t.Logf("p50 %s, p99 %s", took[listeners/2], took[listeners*99/100])
 }
 
-// TestMillion has a million events happen, some with all that a text may have, while many listen: what is kept is bounded, and each listener has
-// either all of the last ones or is told that it has missed some. Not parallel: it looks at the memory of the process.
+// TestMillion adds a million events, some with texts of the largest size, while many listen: memory is bounded, and each listener either gets all of
+// the last events or is told that it has missed some. It is not parallel, since it measures the memory of the process.
 func TestMillion(t *testing.T) {
 	million := 1_000_000
-	if testkit.Race(t) { // which takes ten times as long
+	if testkit.Race(t) { // the detector makes it take ten times as long
 		million /= 10
 	}
 	w := newWorld(t, tableOf(t), 100)
@@ -170,7 +170,7 @@ func TestMillion(t *testing.T) {
 	}
 }
 
-// TestPages has an administrator page through the events: forwards from an id, and backwards from now.
+// TestPages lets an administrator read the events in pages: forwards from an id, and backwards from now.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, tableOf(t), 10)
@@ -216,8 +216,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestAlive has a listener for hours: it gets a place to go on from, and hears of no change that is not its own. Its stream changes with what it may
-// see, and ends when it may be here no longer, or nobody may.
+// TestAlive has a listener that stays for hours: it gets positions to continue from, and no events that it must not see. Its stream changes with its
+// permissions, and ends when the listener is no longer let in, or events are switched off.
 // Proves: A caller reaches its own tools only
 func TestAlive(t *testing.T) {
 	t.Parallel()
@@ -257,7 +257,7 @@ func TestAlive(t *testing.T) {
 			t.Errorf("with other scopes, got %q", got)
 		}
 		w.callers.set("x", principal(t, "x", "math/*", "web/*"))
-		switchAll() // it hears of nothing that happened before it was told to look
+		switchAll() // it gets no events from before it was told to read the lists
 		time.Sleep(time.Minute)
 		if got := r.take(); strings.Count(got, "event: ") != 1 || !strings.Contains(got, "event: reset\n") {
 			t.Errorf("with other scopes, and after a change, got %q", got)
@@ -287,7 +287,7 @@ func TestAlive(t *testing.T) {
 	})
 }
 
-// TestPauses has a listener get many changes in a row in few parts.
+// TestPauses checks that a listener gets many changes in a row in a few writes.
 func TestPauses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -309,7 +309,7 @@ func TestPauses(t *testing.T) {
 	})
 }
 
-// TestSlow has listeners who read nothing: they are cut off, and keep nobody waiting.
+// TestSlow has listeners that read nothing: they are cut off, and keep nobody waiting.
 // Proves: Clients keep nobody out
 func TestSlow(t *testing.T) {
 	t.Parallel()

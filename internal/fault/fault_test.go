@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestOf turns each error that a call can end with into one of the service's.
+// TestOf maps each error that a call can end with to one of the service's errors.
 func TestOf(t *testing.T) {
 	t.Parallel()
 	gone, cancel := context.WithCancel(t.Context())
@@ -53,7 +53,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestLevel has each code at its level: a code that is added without a thought for the log is one more line for the operator to skip.
+// TestLevel lists the level of each code, so that nobody adds a code without thinking of the log.
 func TestLevel(t *testing.T) {
 	t.Parallel()
 	want := map[wasmtools.Code]slog.Level{

@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// TestMadeOfTools: what was made of tools is kept while they stay.
+// TestMadeOfTools checks that the results for tools are kept for as long as the tools stay.
 func TestMadeOfTools(t *testing.T) {
 	t.Parallel()
 	newTool := func(name string) *wasmtools.Tool {

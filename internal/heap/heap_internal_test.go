@@ -70,7 +70,7 @@ func TestBrief(t *testing.T) {
 	}
 }
 
-// TestRelease gives garbage back after a time, and never where the program ends before.
+// TestRelease checks that garbage is returned after a time, but not if the program ends before.
 func TestRelease(t *testing.T) {
 	const garbage = 64 << 20
 	released := func() uint64 {
@@ -80,7 +80,7 @@ func TestRelease(t *testing.T) {
 	}
 	b := make([]byte, garbage)
 	fill(b)
-	before := released() // without b, wherever it lies
+	before := released() // without b, wherever it is
 	runtime.KeepAlive(b)
 	Release(t.Context(), time.Millisecond)
 	if after := released(); after < before+garbage/2 {
@@ -91,7 +91,7 @@ func TestRelease(t *testing.T) {
 	Release(ended, time.Hour)
 }
 
-// fill has the system provide the memory.
+// fill writes to the memory, so that the system has to provide it.
 func fill(b []byte) {
 	for i := range b {
 		b[i] = 1

@@ -16,11 +16,11 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// A reader takes what a journal writes.
+// A reader reads what a journal writes.
 type reader struct {
 	mu     sync.Mutex
 	writes []string
-	stuck  chan struct{} // nil: it takes all at once; else a write waits until it is closed
+	stuck  chan struct{} // a write waits until it is closed; if nil, writes don't wait
 }
 
 func (r *reader) Write(b []byte) (int, error) {
@@ -73,7 +73,7 @@ func wantNumbers(t *testing.T, text string, from, to int) {
 	}
 }
 
-// TestTogether has lines written together, in order, after a while; a warning at once, with all before it.
+// TestTogether checks that lines are written together, in order, after a while, and that a warning is written at once, with all lines before it.
 func TestTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r reader
@@ -108,7 +108,7 @@ func TestTogether(t *testing.T) {
 	})
 }
 
-// TestStuckReader has nobody wait for a reader that takes nothing, and the lines counted that were dropped meanwhile.
+// TestStuckReader checks that nobody waits for a reader that reads nothing, and that the lines dropped meanwhile are counted.
 // Proves: Answers and logs show what is meant to be seen
 func TestStuckReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestStuckReader(t *testing.T) {
 		j, h := journal.New(&r, encodeJSON)
 		log := slog.New(h)
 		log.Info("line", "n", 0)
-		time.Sleep(time.Second) // it is on its way
+		time.Sleep(time.Second) // the write has begun
 		const logged = 200_000
 		begun := time.Now()
 		for n := range logged {
@@ -142,7 +142,7 @@ func TestStuckReader(t *testing.T) {
 	})
 }
 
-// TestClose has nothing lost at the end, and gives up on a reader that is stuck.
+// TestClose checks that nothing is lost at the end, and that Close gives up on a stuck reader.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r reader
@@ -176,7 +176,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// TestPanic: what was logged before a panic is written.
+// TestPanic checks that lines logged before a panic are written.
 func TestPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r reader
@@ -198,7 +198,7 @@ func TestPanic(t *testing.T) {
 	})
 }
 
-// TestEscaped has nothing in a log that a terminal obeys, in either form.
+// TestEscaped checks that a log, in either form, has no control characters.
 // Proves: Answers and logs show what is meant to be seen
 func TestEscaped(t *testing.T) {
 	t.Parallel()
@@ -284,7 +284,8 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// BenchmarkLine is what a request's line costs the one who logs it: written at once, to a pipe that is read, and kept.
+// BenchmarkLine measures what logging a request's line costs its caller: with a line that is written at once, to a pipe that is read, and with a
+// journal.
 func BenchmarkLine(b *testing.B) {
 	line := func(b *testing.B, h slog.Handler) {
 		log := slog.New(h)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// pipe returns the end of a pipe that somebody reads to the end.
+// pipe returns the writing end of a pipe that is read until it is closed.
 func pipe(tb testing.TB) *os.File {
 	tb.Helper()
 	r, w, err := os.Pipe()

@@ -109,7 +109,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// checkMembers compares what Members finds in correct JSON with what encoding/json does.
+// checkMembers compares the result of Members for valid JSON with that of encoding/json.
 func checkMembers(t *testing.T, text []byte) {
 	t.Helper()
 	var want, got []string
@@ -133,7 +133,7 @@ func checkMembers(t *testing.T, text []byte) {
 	}
 }
 
-// stricter reports whether err is a fault that Check does not look for, so that Read may stop earlier.
+// stricter reports whether err is an error that Check does not look for, so that Read may stop earlier.
 func stricter(err error) bool {
 	var wrong *jsontree.SyntaxError
 	return errors.As(err, &wrong) && (wrong.In >= 0 || wrong.Msg == jsontree.LoneSurrogate || strings.HasPrefix(wrong.Msg, "Number exponent"))

@@ -118,7 +118,7 @@ func TestTree(t *testing.T) {
 	tree.Pop()
 }
 
-// decimals are compared with each other in every pair, and with math/big.
+// decimals are numbers that are compared in all pairs, and with math/big.
 var decimals = []string{
 	"0", "-0", "0.0", "0e5", "1", "-1", "1.0", "10e-1", "0.1e1", "100", "1e2", "1.00e2", "12", "12.5", "125e-1", "-12.5", "99", "1e-5", "0.00001",
 	"123456789012345678901234567890", "123456789012345678901234567891", "1e30", "1e-30", "0.3", "0.30000000000000004", "9007199254740993", "3", "7", "0.007", "2.5",
@@ -251,7 +251,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// same compares a value with what encoding/json has read.
+// same compares a value with the result of encoding/json.
 func same(t *testing.T, tree *jsontree.Tree, at int32, want any) {
 	v := &tree.Values[at]
 	switch want := want.(type) {
@@ -300,7 +300,7 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// TestErrorText holds that an error reads as a sentence, also where Python's words end with "at".
+// TestErrorText checks that an error reads like a sentence, even if Python's words end with "at".
 func TestErrorText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -317,7 +317,7 @@ func TestErrorText(t *testing.T) {
 	}
 }
 
-// TestMostValues has texts for which Read allocates no more than there are values, and never less.
+// TestMostValues checks how many values Read allocates for: few more than there are, and never less.
 // Proves: Limits hold, one by one and in sum
 func TestMostValues(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestOf says everything that can be missing. It bounds what is said of a tool that asks for much: its callers hear it at every call.
+// TestOf describes everything that can be missing. The description of a tool that needs much is bounded, since its callers get it with every call.
 func TestOf(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -34,7 +34,7 @@ func answers(path string) bool {
 	return err == nil
 }
 
-// leftBehind leaves a socket on which nobody listens, as a process does that was killed.
+// leftBehind leaves a socket on which nobody listens, as a killed process does.
 func leftBehind(t *testing.T, path string) {
 	t.Helper()
 	l, err := net.Listen("unix", path)
@@ -108,7 +108,7 @@ func TestSocketRefused(t *testing.T) {
 	})
 }
 
-// TestOthersSocket makes sure that a listener does not remove the socket of another one that has taken its place.
+// TestOthersSocket checks that a listener does not remove the socket of another listener that has replaced it.
 func TestOthersSocket(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s")
@@ -126,7 +126,7 @@ func TestOthersSocket(t *testing.T) {
 	}
 }
 
-// TestHandedOver makes sure that a socket stays while another process uses it, and is removed by that process.
+// TestHandedOver checks that a socket stays while another process uses it, and is removed by that process.
 func TestHandedOver(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s")

@@ -17,7 +17,7 @@ import (
 // pixel is a PNG of one pixel.
 const pixel = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
-// What a manifest says of a tool's appearance and effects is read, and written in the same form.
+// The members of a manifest about a tool's appearance and effects are read, and written in the same form.
 func TestParseManifestAppearance(t *testing.T) {
 	t.Parallel()
 	members := `,"title":"Add two numbers","annotations":{"readOnly":true,"destructive":false,"openWorld":false},` +
@@ -47,7 +47,7 @@ func TestParseManifestAppearance(t *testing.T) {
 	}
 }
 
-// A tool that says nothing is written as it always was.
+// A tool without these members is written as before.
 func TestManifestWithoutAppearance(t *testing.T) {
 	t.Parallel()
 	for _, members := range []string{"", `,"title":"","annotations":{},"icons":[]`} {
@@ -133,7 +133,7 @@ func TestParseManifestRefusesAppearance(t *testing.T) {
 	}
 }
 
-// Server and SDKs take and refuse the same: see testdata/abi/README.md.
+// The server and the SDKs accept and refuse the same: see testdata/abi/README.md.
 func TestParseManifestOptions(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../testdata/abi/options.json")
@@ -160,7 +160,7 @@ func TestParseManifestOptions(t *testing.T) {
 	}
 }
 
-// A tool of a program is held to the same rules as one of a file.
+// The same rules apply to a tool of a program and to one in a file.
 func TestCheckAppearance(t *testing.T) {
 	t.Parallel()
 	for i, c := range []struct {

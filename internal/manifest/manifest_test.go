@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// one returns a manifest with one tool, and members beside its name, description and parameters.
+// one returns a manifest with one tool, which has these members in addition to its name, description and parameters.
 func one(members string) string {
 	return `{"abi":1,"tools":[{"name":"add","description":"Add.","parameters":{"type":"object"}` + members + `}]}`
 }
@@ -136,7 +136,7 @@ func TestParseManifestRefuses(t *testing.T) {
 	}
 }
 
-// A manifest just within its limits is taken.
+// A manifest just within the limits is accepted.
 func TestParseManifestLimits(t *testing.T) {
 	t.Parallel()
 	var tools []string
@@ -176,7 +176,7 @@ func checkRoundTrip(t *testing.T, m *manifest.Manifest) {
 		t.Fatalf("%+v: %v", m, err)
 	}
 	if len(text) > manifest.Max {
-		return // escapes made it longer
+		return // escapes have made it longer
 	}
 	again, err := manifest.Parse(text)
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// needing returns a manifest whose tool has needs, and so has the manifest itself.
+// needing returns a manifest in which the tool and the manifest itself have needs.
 func needing(all, tool string) string {
 	return strings.Replace(one(`,"needs":`+tool), `"abi":1`, `"abi":1,"needs":`+all, 1)
 }
 
-// parse reads a manifest, which may need what every server has.
+// parse reads a manifest, which may need the capabilities of every server.
 func parse(text []byte) (*manifest.Manifest, error) {
 	return manifest.Parse(text, builtin.Needs()...)
 }
@@ -128,7 +128,7 @@ func TestNeedsAnd(t *testing.T) {
 	}
 }
 
-// Server and SDKs take and refuse the same: see testdata/abi/README.md.
+// The server and the SDKs accept and refuse the same: see testdata/abi/README.md.
 func TestParseManifestNeeds(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../testdata/abi/needs.json")

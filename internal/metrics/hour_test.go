@@ -44,7 +44,7 @@ func record(t *wasmtools.Tool, took time.Duration, code wasmtools.Code) *invoke.
 	return r
 }
 
-// byPath returns what Tools tells.
+// byPath returns the result of Tools by path.
 func byPath(m *metrics.Metrics) map[string]metrics.Tool {
 	all := map[string]metrics.Tool{}
 	tools, _ := m.Tools(metrics.Steps)
@@ -54,7 +54,7 @@ func byPath(m *metrics.Metrics) map[string]metrics.Tool {
 	return all
 }
 
-// TestHour counts calls for an hour: steps come and go, and those of another version of a tool count with the others.
+// TestHour counts calls for an hour: old steps are dropped, and calls of all versions of a tool are counted together.
 func TestHour(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestHour(t *testing.T) {
 		}
 		m.Ended(t.Context(), record(tools[0], time.Hour, wasmtools.CodeToolTimeout))
 		m.Refused(record(tools[0], 0, wasmtools.CodeOverloaded))
-		m.Refused(record(nil, 0, wasmtools.CodeNotFound)) // a guest has asked for it
+		m.Refused(record(nil, 0, wasmtools.CodeNotFound)) // a path that a guest asked for
 		if all := byPath(m); len(all) != 0 {
 			t.Errorf("a step that is not over tells %v", all)
 		}
@@ -111,7 +111,8 @@ func TestHour(t *testing.T) {
 	})
 }
 
-// TestBusiest gives figures of their own to those tools only that are called most, and takes them from none that is called as much.
+// TestBusiest checks that only the tools that are called most have figures of their own, and that no tool loses them to one that is called no more
+// often.
 func TestBusiest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -153,7 +154,7 @@ func TestBusiest(t *testing.T) {
 		counted("[/a/t0 /a/t2 /a/t5]")
 		counted("[/a/t0 /a/t2 /a/t5]") // nobody calls anything
 
-		// A tool that is not served any more gives its figures up an hour after its last call.
+		// A tool that is no longer served loses its figures an hour after its last call.
 		if err := table.Replace(tools[:5], nil); err != nil {
 			t.Fatal(err)
 		}
@@ -163,9 +164,9 @@ func TestBusiest(t *testing.T) {
 	})
 }
 
-// TestHourIsBounded has every one of 10,000 tools called: what is kept is 8 MiB at most.
+// TestHourIsBounded calls each of 10,000 tools: the figures take 8 MiB at most.
 func TestHourIsBounded(t *testing.T) {
-	synctest.Test(t, hourIsBounded) // a step ends only when it is waited for
+	synctest.Test(t, hourIsBounded) // a step ends only when the test waits for it
 }
 
 func hourIsBounded(t *testing.T) {
@@ -187,7 +188,7 @@ func hourIsBounded(t *testing.T) {
 	for _, tool := range tools[:1000] {
 		call(tool, m)
 	}
-	time.Sleep(metrics.Step + time.Millisecond) // what is kept of fuel comes with the end of a step
+	time.Sleep(metrics.Step + time.Millisecond) // memory for fuel is allocated at the end of a step
 	if mib := float64(heap()-before) / (1 << 20); mib > 8 {
 		t.Errorf("the last hour of 1,000 tools takes %.1f MiB", mib)
 	}
@@ -204,7 +205,7 @@ func hourIsBounded(t *testing.T) {
 	runtime.KeepAlive(tools)
 }
 
-// TestNoAllocations counts without memory, once a tool is known.
+// TestNoAllocations checks that counting allocates nothing once a tool is known.
 func TestNoAllocations(t *testing.T) {
 	table, tools := shop(t, 1)
 	m := metrics.New(metrics.Options{Table: table, Prometheus: true, Principals: true})
@@ -266,7 +267,7 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// BenchmarkEnded counts a call: with what Prometheus asks for, and without.
+// BenchmarkEnded measures counting a call, with the metrics for Prometheus and without.
 func BenchmarkEnded(b *testing.B) {
 	for _, full := range []bool{false, true} {
 		b.Run(fmt.Sprintf("prometheus=%v", full), func(b *testing.B) {
@@ -284,7 +285,7 @@ func BenchmarkEnded(b *testing.B) {
 	}
 }
 
-// BenchmarkGather collects what 1,000 tools have.
+// BenchmarkGather collects the metrics of 1,000 tools.
 func BenchmarkGather(b *testing.B) {
 	table, tools := shop(b, 10_000)
 	m := metrics.New(metrics.Options{Table: table, Prometheus: true})

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestBuckets puts durations where they belong.
+// TestBuckets checks which bucket a duration is in.
 func TestBuckets(t *testing.T) {
 	t.Parallel()
 	last := 0

@@ -19,7 +19,7 @@ const (
 	g  = modelapi.Gemini
 )
 
-// object returns a schema that all APIs take, with these members, none of which can be left out.
+// object returns a schema that all APIs accept, with these members, all of them required.
 func object(members string) string {
 	var names map[string]json.RawMessage
 	if err := json.Unmarshal([]byte("{"+members+"}"), &names); err != nil {
@@ -45,7 +45,7 @@ func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		name, schema string
 		want         string         // rule and place of each reason
-		refuse       []modelapi.API // those that refuse it
+		refuse       []modelapi.API // the APIs that refuse it
 	}{
 		{"all kinds", object(`"a":{"type":"string","description":"An a.","enum":["x"]},"b":{"type":["integer","null"]},"c":{"type":"array","items":{"type":"number"}}`), "", nil},
 		{"no arguments", object(``), "", nil},
@@ -149,7 +149,7 @@ func TestCheckNameAndDescription(t *testing.T) {
 	}
 }
 
-// TestCheckIsBounded has a schema with more to refuse, and longer names, than anybody reads.
+// TestCheckIsBounded checks a schema with more faults, and longer names, than anybody would read.
 func TestCheckIsBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("y", 400_000)
@@ -169,7 +169,7 @@ func TestCheckIsBounded(t *testing.T) {
 	}
 }
 
-// Whatever a schema is, it is judged without harm.
+// No schema, whatever it is, does harm.
 func FuzzCheck(f *testing.F) {
 	f.Add("tool", `{"type":"object","properties":{"a":{"$ref":"#/$defs/a","b":1}},"$defs":{"a":{"$ref":"#/$defs/a"}}}`)
 	f.Add("2 x", `{"anyOf":[{"not":{"items":[true,false,1]}}],"required":7,"enum":[[]],"properties":{"a b":[]}}`)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestPage compares what docs/abi.md tells authors with the paths that they can't have.
+// TestPage compares the reserved paths with those that docs/abi.md lists for authors.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/abi.md")

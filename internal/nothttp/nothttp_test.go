@@ -11,13 +11,13 @@ import (
 	"github.com/toolsrv/toolsrv/internal/nothttp"
 )
 
-// TestError asks what does not speak HTTP, in every way: nothing of what it sends is shown.
+// TestError sends requests to servers that, in different ways, don't speak HTTP: nothing that they send is shown.
 func TestError(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2"
 	for _, c := range []struct {
 		answer string
-		other  bool // it is another error
+		other  bool // it is a different error
 	}{
 		{answer: secret + "\r\n"},
 		{answer: "220 " + secret + " ESMTP ready\r\n"},

@@ -36,12 +36,12 @@ import (
 
 const patience = 30 * time.Second
 
-// A provider is an issuer that can change its keys, be away, and answer what it likes.
+// A provider is an issuer that can change its keys, be unavailable, and answer anything.
 type provider struct {
 	*httptest.Server
 	mu     sync.Mutex
 	keys   oidctest.Server
-	answer func(w http.ResponseWriter, r *http.Request) bool // takes the place of an answer, if it reports so
+	answer func(w http.ResponseWriter, r *http.Request) bool // answers in place of the provider, if it returns true
 	asked  atomic.Int64
 }
 
@@ -102,14 +102,14 @@ func verifier(t testing.TB, issuer *oidc.Issuer, o oidc.Options) *oidc.Verifier 
 	return v
 }
 
-// ask returns what a Verifier says of a token.
+// ask returns the result of a Verifier for a token.
 func ask(v *oidc.Verifier, token string) (*wasmtools.Principal, error) {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("Authorization", "Bearer "+token)
 	return v.Verify(r)
 }
 
-// claims returns those of a good token, with some changed; nil takes one out.
+// claims returns the claims of a valid token, with some changed; a nil value removes a claim.
 func claims(p *provider, changes map[string]any) string {
 	all := map[string]any{"iss": p.URL, "aud": "toolsrv", "sub": "ann", "exp": time.Now().Add(time.Hour).Unix(), "groups": []string{"team-a"}}
 	maps.Copy(all, changes)
@@ -136,7 +136,7 @@ func public(key crypto.Signer, id, algorithm string) oidctest.PublicKey {
 
 func encoded(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 
-// TestTokens has tokens that are good, and all that might pass for one.
+// TestTokens tries valid tokens, and everything that might pass for one.
 // Proves: A caller reaches its own tools only
 func TestTokens(t *testing.T) {
 	t.Parallel()
@@ -166,8 +166,8 @@ func TestTokens(t *testing.T) {
 	at := func(d time.Duration) int64 { return time.Now().Add(d).Unix() }
 	for name, tt := range map[string]struct {
 		token string
-		want  string // the principal; "": none
-		why   string // in the error; "": none
+		want  string // the principal; "" if there is none
+		why   string // in the error; "" if there is none
 	}{
 		"ES256":                           {good, "ann", ""},
 		"RS256":                           {oidctest.SignIDToken(rs, "rs", "RS256", claims(p, nil)), "ann", ""},
@@ -225,7 +225,7 @@ func TestTokens(t *testing.T) {
 		"the encoded signature as it was": {oidctest.SignIDToken(ec, "ec", "ES256", claims(p, nil)), "ann", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for range 2 { // the second time it may be known
+			for range 2 { // the second time, the token may be remembered
 				got, err := ask(v, tt.token)
 				failed, _ := errors.AsType[*wasmtools.Error](err)
 				switch {
@@ -241,7 +241,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestRules makes sure what claims say.
+// TestRules checks how claims are read.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	key := ecKey(t)
@@ -287,7 +287,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestRotation has an issuer take other keys: tokens of new ones are taken at once, those of withdrawn ones no more.
+// TestRotation lets an issuer change its keys: tokens of new keys are accepted at once, and those of withdrawn keys no longer.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	first, second := ecKey(t), ecKey(t)
@@ -318,7 +318,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestIssuerAway starts without the issuer, and loses it later: keys that are known go on.
+// TestIssuerAway starts while the issuer is unavailable, and loses it again later: known keys stay in use.
 func TestIssuerAway(t *testing.T) {
 	t.Parallel()
 	key := ecKey(t)
@@ -355,7 +355,7 @@ func isCode(err error, code wasmtools.Code) bool {
 	return ok && failed.Code == code
 }
 
-// TestHostileIssuers has issuers, or who has taken their place, answer what they should not.
+// TestHostileIssuers lets issuers, or impostors in their place, answer with what they should not.
 func TestHostileIssuers(t *testing.T) {
 	t.Parallel()
 	key := ecKey(t)
@@ -427,13 +427,13 @@ func TestHostileIssuers(t *testing.T) {
 	}
 }
 
-// TestUnknownKeys has many callers show tokens of keys that nobody has: the issuer is not asked for each.
+// TestUnknownKeys lets many callers show tokens of unknown keys: the issuer is not asked for each of them.
 func TestUnknownKeys(t *testing.T) {
 	t.Parallel()
 	key := ecKey(t)
 	p := newProvider(t, public(key, "1", "ES256"))
 	log := &testkit.Log{}
-	issuer := oidc.NewIssuer(p.URL, log.Logger(slog.LevelInfo)) // with the pause that it has
+	issuer := oidc.NewIssuer(p.URL, log.Logger(slog.LevelInfo)) // with the real pause
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -456,7 +456,7 @@ func TestUnknownKeys(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := p.asked.Load(); got > 4 { // twice for two answers
+	if got := p.asked.Load(); got > 4 { // two requests for two answers
 		t.Errorf("the issuer was asked %d times", got)
 	}
 }
@@ -475,7 +475,7 @@ func TestCheckURL(t *testing.T) {
 	}
 }
 
-// BenchmarkVerified verifies a token that is known.
+// BenchmarkVerified verifies a token that has been verified before.
 func BenchmarkVerified(b *testing.B) {
 	key := ecKey(b)
 	p := newProvider(b, public(key, "1", "ES256"))

@@ -12,7 +12,7 @@ func TestParseHost(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		text     string
-		name     string // empty: it is not a host
+		name     string // empty if it is not a host
 		port     uint16
 		loopback bool
 	}{
@@ -142,7 +142,7 @@ func TestIsOf(t *testing.T) {
 	}{
 		{"http://localhost:8000", "localhost:8000", true},
 		{"http://LOCALHOST:8000", "localhost.:8000", true},
-		{"https://example.com", "example.com", true}, // behind a proxy that ends TLS
+		{"https://example.com", "example.com", true}, // behind a proxy that terminates TLS
 		{"https://example.com", "example.com:443", true},
 		{"http://example.com", "example.com:80", true},
 		{"https://example.com:8443", "example.com:8443", true},
@@ -208,7 +208,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// TestCheck has wrong patterns and origins explained.
+// TestCheck checks the errors about wrong patterns and origins.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -254,7 +254,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// FuzzHost checks that what is compared is read as the same again, and that nothing but a name or an address passes.
+// FuzzHost checks that a parsed host is parsed as the same again, and that nothing but a name or an address is accepted.
 // Proves: Web pages are kept out
 func FuzzHost(f *testing.F) {
 	for _, s := range []string{"localhost:8000", "[::1]:80", "[::ffff:1.2.3.4]", "a.b.", "127.1", "u@h", "[::1%25lo]", "0x7f.1", "A_b-c.example:65535"} {
@@ -278,7 +278,7 @@ func FuzzHost(f *testing.F) {
 	})
 }
 
-// FuzzOrigin checks that an origin is read as it was written, and that a page is foreign to every other host.
+// FuzzOrigin checks that an origin that is written and read again stays the same, and that a page is foreign to every other host.
 // Proves: Web pages are kept out
 func FuzzOrigin(f *testing.F) {
 	for _, s := range []string{"https://example.com:443", "http://[::1]:80", "null", "tauri://localhost", "http://a/b", "HTTP://A.:1"} {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestMissing asks whether the collector is there before, while and after it is sent something.
+// TestMissing checks whether the collector counts as missing before, during and after a request.
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	n := &notice{what: "spans"}

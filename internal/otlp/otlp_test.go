@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m, "internal/otlp") }
 
-// tracer returns one that ends with the test.
+// tracer returns a Tracer that is closed when the test ends.
 func tracer(t testing.TB, o otlp.Options) *otlp.Tracer {
 	t.Helper()
 	made, err := otlp.New(o)
@@ -35,7 +35,7 @@ func tracer(t testing.TB, o otlp.Options) *otlp.Tracer {
 	return made
 }
 
-// call makes a call of a tool, which lasts no time.
+// call makes a call of a tool that takes no time.
 func call(ctx context.Context, t *otlp.Tracer, within func(ctx context.Context)) {
 	r := &invoke.Record{Path: "/math/add", Principal: wasmtools.Everybody()}
 	ctx = t.Began(ctx, r)
@@ -46,8 +46,8 @@ func call(ctx context.Context, t *otlp.Tracer, within func(ctx context.Context))
 	t.Ended(ctx, r)
 }
 
-// TestBadCollectors makes many calls while the collector hangs, refuses, floods, leads elsewhere or goes away: none of them waits, what is kept is bounded, and the end
-// comes soon.
+// TestBadCollectors makes many calls while the collector hangs, refuses, floods, redirects or goes away: no call waits, memory is bounded, and the
+// shutdown is quick.
 func TestBadCollectors(t *testing.T) {
 	t.Parallel()
 	var elsewhere atomic.Int32
@@ -125,7 +125,7 @@ func TestBadCollectors(t *testing.T) {
 	}
 }
 
-// TestCollectorComesBack has a collector fail at first. The log tells that it fails, and that it does no more.
+// TestCollectorComesBack has a collector that fails at first. The log says that it fails, and later that it accepts spans again.
 func TestCollectorComesBack(t *testing.T) {
 	t.Parallel()
 	good := otlptest.Serve(t)
@@ -156,7 +156,7 @@ func TestCollectorComesBack(t *testing.T) {
 	}
 }
 
-// TestTooManySpans makes more spans than may wait for a collector that never answers. Each of the others is counted, and the log tells of them.
+// TestTooManySpans makes more spans than may wait for a collector that never answers. All further spans are counted and logged as lost.
 func TestTooManySpans(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -181,8 +181,8 @@ func TestTooManySpans(t *testing.T) {
 	}
 }
 
-// TestEnd ends while the collector answers nothing. All parts of the end together take three seconds at most, and a fraction of one where the
-// next process waits, or the collector was not answering before.
+// TestEnd shuts down while the collector does not answer. All parts of the shutdown together take three seconds at most, or a fraction of a second if
+// the next process waits, or the collector was not answering before.
 func TestEnd(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -225,7 +225,8 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// TestNothingRecordedCostsNothing makes calls that are not recorded. Not parallel: AllocsPerRun counts what the whole process allocates.
+// TestNothingRecordedCostsNothing checks that calls that are not recorded allocate nothing. It is not parallel, since AllocsPerRun counts the
+// allocations of the whole process.
 func TestNothingRecordedCostsNothing(t *testing.T) {
 	o := tracer(t, otlp.Options{Endpoint: "http://127.0.0.1:1"})
 	r := &invoke.Record{Path: "/math/add", Principal: wasmtools.Everybody()}
@@ -243,7 +244,7 @@ func TestNothingRecordedCostsNothing(t *testing.T) {
 	}
 }
 
-// TestSample makes as many calls as it takes to tell a hundredth from another part.
+// TestSample makes enough calls to tell a hundredth from another fraction.
 func TestSample(t *testing.T) {
 	t.Parallel()
 	o := tracer(t, otlp.Options{Endpoint: "http://127.0.0.1:1", Sample: 0.01})
@@ -259,7 +260,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestUses has a call use capabilities more often than there are spans for it, with words of any length.
+// TestUses lets a call use capabilities more often than it can have spans, with texts of any length.
 func TestUses(t *testing.T) {
 	t.Parallel()
 	c := otlptest.Serve(t)
@@ -320,7 +321,7 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// TestManyCalls has several goroutines call at the same time. Each trace is whole.
+// TestManyCalls calls from several goroutines at the same time. Each trace is complete.
 func TestManyCalls(t *testing.T) {
 	t.Parallel()
 	c := otlptest.Serve(t)
@@ -355,7 +356,7 @@ func TestManyCalls(t *testing.T) {
 	}
 }
 
-// BenchmarkCall tells what a call costs that is recorded, or not, or where a hundredth is.
+// BenchmarkCall measures a call if all, none or a hundredth of the calls are recorded.
 func BenchmarkCall(b *testing.B) {
 	for _, sample := range []float64{0, 0.01, 1} {
 		b.Run(fmt.Sprint(sample), func(b *testing.B) {

@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// TestCheck has each way in which somebody else could put their file in the place of ours.
+// TestCheck tries each way in which somebody else could replace our file by theirs.
 // Proves: Files of others are not trusted
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		build func(t *testing.T, base string) (path string)
-		user  func(u user) user // nil: the process's own
+		user  func(u user) user // nil means the process's own
 		want  string            // "": accepted
 	}{
 		{"private", func(t *testing.T, base string) string { return folder(t, 0o700, base, "a") }, nil, ""},
@@ -71,7 +71,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// foreign is what a check says of the test's own files to another user. Root's are everybody's.
+// foreign returns the error of a check of the test's own files by another user. Root's files are accepted for everybody.
 func foreign() string {
 	if os.Geteuid() == 0 {
 		return ""
@@ -79,7 +79,7 @@ func foreign() string {
 	return "belongs to user"
 }
 
-// group is the same for a member of another group.
+// group returns the same for a member of another group.
 func group() string {
 	if os.Getegid() == 0 {
 		return ""
@@ -87,7 +87,7 @@ func group() string {
 	return "can be changed by group"
 }
 
-// TestOthers gives a file to one owner after the other.
+// TestOthers gives a file to one owner after another.
 func TestOthers(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -120,7 +120,7 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestPublic has the exported functions judge for this process.
+// TestPublic calls the exported functions, which check for this process's user.
 func TestPublic(t *testing.T) {
 	t.Parallel()
 	path := file(t, 0o666, t.TempDir(), "a")
@@ -145,7 +145,7 @@ func message(err error) string {
 	return err.Error()
 }
 
-// folder makes a folder with those on its way and gives all that it makes this mode, whatever the umask is.
+// folder makes a folder with its parents, and gives all new folders this mode, whatever the umask is.
 func folder(t *testing.T, mode os.FileMode, base string, names ...string) string {
 	t.Helper()
 	path := base

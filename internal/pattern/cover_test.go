@@ -14,7 +14,7 @@ func TestCover(t *testing.T) {
 	for _, test := range []struct {
 		all       string // patterns, separated by blanks
 		p         string
-		uncovered string // empty: p is covered
+		uncovered string // empty if p is covered
 	}{
 		{"math/add", "math/add", ""},
 		{"math/add", "/math/add", ""},
@@ -52,7 +52,7 @@ func TestCover(t *testing.T) {
 	}
 }
 
-// TestCoverAgreesWithMatch compares Cover with what Match says of paths, for random patterns over few letters.
+// TestCoverAgreesWithMatch compares Cover with the results of Match, for random patterns of a few letters.
 func TestCoverAgreesWithMatch(t *testing.T) {
 	t.Parallel()
 	var paths []string
@@ -105,7 +105,7 @@ func TestCoverAgreesWithMatch(t *testing.T) {
 	}
 }
 
-// TestHostileCover has patterns compared that have most places at once: that ends soon, with a no.
+// TestHostileCover compares patterns with the most possible places at once: that ends soon, with false.
 func TestHostileCover(t *testing.T) {
 	t.Parallel()
 	begun := time.Now()

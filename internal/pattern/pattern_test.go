@@ -44,7 +44,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestHostile matches patterns that make simple matchers try everything.
+// TestHostile matches patterns that make simple matchers take exponential time.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	path := strings.Repeat("/a", 10_000) + "/" + strings.Repeat("a", 10_000)

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// a caller as its parts.
+// A caller in its parts.
 type caller struct{ origin, realm, name string }
 
 func (c caller) principal() (*wasmtools.Principal, error) {
@@ -22,7 +22,7 @@ func (c caller) principal() (*wasmtools.Principal, error) {
 	return p.WithRealm(c.realm)
 }
 
-// hostile are callers whose names were chosen to be taken for another one's.
+// hostile are callers whose names were chosen to be confused with other callers'.
 func hostile() []caller {
 	long := strings.Repeat("x", wasmtools.MaxPrincipalName-1)
 	return []caller{
@@ -37,7 +37,7 @@ func hostile() []caller {
 	}
 }
 
-// TestCollisions gives no two callers one ID, not even where case does not count, and each the one that Parse takes.
+// TestCollisions checks that no two callers have the same ID, not even without regard to case, and that Parse accepts each ID.
 // Proves: Callers keep apart
 func TestCollisions(t *testing.T) {
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestCollisions(t *testing.T) {
 	}
 }
 
-// TestRandomCallers does the same with names of a few characters that mean something to the encoding.
+// TestRandomCallers does the same with random names of characters that have a meaning in the encoding.
 func TestRandomCallers(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -97,7 +97,7 @@ func TestRandomCallers(t *testing.T) {
 	}
 }
 
-// TestNobody finds nothing of their own for callers whom nobody knows again, and no ID but the one form.
+// TestNobody checks that callers without a lasting name have no ID, and that Parse accepts no other form of an ID.
 func TestNobody(t *testing.T) {
 	t.Parallel()
 	numbered, err := wasmtools.NewPrincipal("token-1", wasmtools.OriginToken, "*")
@@ -117,7 +117,7 @@ func TestNobody(t *testing.T) {
 	}
 }
 
-// TestRoot finds who answers for a token that another one has made, however long its name is.
+// TestRoot checks who answers for a token that another one has made, however long its name is.
 func TestRoot(t *testing.T) {
 	t.Parallel()
 	long := "ann/" + strings.Repeat("A", 100)

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/progress"
 )
 
-// take returns the report that waits, as a text.
+// take returns the waiting report as a text.
 func take(r *progress.Reports, now time.Time) string {
 	done, total, message, ok := r.Take(now)
 	if !ok {
@@ -29,7 +29,7 @@ func TestAdd(t *testing.T) {
 	for i, test := range []struct {
 		done, total float64
 		message     string
-		want        string // empty: it is dropped
+		want        string // empty if it is dropped
 	}{
 		{nan, 1, "", ""},
 		{inf, 1, "", ""},
@@ -66,7 +66,7 @@ func TestMessage(t *testing.T) {
 		var r progress.Reports
 		given := []byte(message)
 		r.Add(1, 0, given)
-		clear(given) // the guest goes on meanwhile
+		clear(given) // the guest continues meanwhile
 		_, _, got, _ := r.Take(time.Now())
 		fits := len(message) <= progress.MaxMessage
 		if fits != (got == message) || len(got) > progress.MaxMessage || len(got) < progress.MaxMessage-4 || !utf8.ValidString(got) {
@@ -75,7 +75,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestPace makes a call report as often as it can, with pauses or none, and counts the reports that pass within a second.
+// TestPace lets a call report as often as it can, with pauses or without, and counts the reports that pass within a second.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -105,7 +105,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestNewestWaits tells three reports at once, and of what comes too soon after them the newest, as soon as it may be.
+// TestNewestWaits checks that three reports pass at once, and that of those that come too soon after them, the newest passes as soon as it may.
 func TestNewestWaits(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -141,7 +141,7 @@ func TestNewestWaits(t *testing.T) {
 	}
 }
 
-// FuzzReports makes a call report three times whatever it likes: what is told goes up, and is what listeners are promised.
+// FuzzReports lets a call make three arbitrary reports: those that pass grow, and keep the promises to listeners.
 func FuzzReports(f *testing.F) {
 	nan, inf := math.NaN(), math.Inf(1)
 	f.Add(1.0, 2.0, 3.0, 4.0, "message", uint8(0))

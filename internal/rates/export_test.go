@@ -6,7 +6,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// Allowed returns how many calls there may be in a time.
+// Allowed returns how many calls are allowed in a time.
 func Allowed(r wasmtools.Rate, in time.Duration) int {
 	m := measureOf(r)
 	return int((m.window + in) / m.interval)

@@ -23,7 +23,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A client is one with an address.
+// A client is a client with an address.
 type client struct{ address netip.Addr }
 
 func (c *client) Now() (*wasmtools.Generation, *wasmtools.Principal, error) {
@@ -78,8 +78,8 @@ func taken(l *rates.Limiter, call *wasmtools.Call, n int) (may int) {
 	return may
 }
 
-// TestMillionAddresses has one address flood while a million others come, some of which make many calls, too. What it has used up is not
-// forgotten, nobody else is refused, and memory stays bounded.
+// TestMillionAddresses lets one address send a flood of calls while a million others come, some of which make many calls, too. The flood's used-up
+// calls are not forgotten, nobody else is refused, and memory stays bounded.
 func TestMillionAddresses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes a million calls: not with -short")
@@ -89,7 +89,7 @@ func TestMillionAddresses(t *testing.T) {
 		addresses int
 	}{{parse(t, "10/s", 10, 0), 1_000_000}, {parse(t, "1/s", 0, 0), 200_000}, {parse(t, "100/h", 5, 3), 200_000}} {
 		r := test.rate
-		if testkit.Race(t) { // on one goroutine, where the race detector only takes twenty times as long
+		if testkit.Race(t) { // one goroutine; the race detector only makes it take twenty times as long
 			test.addresses /= 50
 		}
 		synctest.Test(t, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestMillionAddresses(t *testing.T) {
 	}
 }
 
-// TestReference makes calls at random times, and asks package rate of Go's own modules which of them there may be.
+// TestReference makes calls at random times, and compares which are allowed with golang.org/x/time/rate.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -164,7 +164,7 @@ func TestReference(t *testing.T) {
 			for range calls {
 				time.Sleep(time.Duration(random.ExpFloat64() * mean * 0.7))
 				if got, may := taken(l, call, 1) == 1, want.AllowN(time.Now(), 1); got != may {
-					differ++ // package rate reckons with floating point: a nanosecond may decide
+					differ++ // package rate uses floating point, so a nanosecond may decide
 				}
 			}
 			if differ > 20 {
@@ -174,7 +174,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// TestShared has tokens that were made of one another make calls: all of them count for the first.
+// TestShared makes calls with tokens that have made one another: all calls count for the first token.
 func TestShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -196,10 +196,10 @@ func TestShared(t *testing.T) {
 		if got := taken(l, slow, 100); got != 2 {
 			t.Errorf("the slower one made %d calls, want 2", got)
 		}
-		if got := taken(l, children[0], 100); got != 8 { // what the slower one was refused has cost nobody anything
+		if got := taken(l, children[0], 100); got != 8 { // calls that were refused for the slower one have cost the others nothing
 			t.Errorf("another one made %d calls, want 8", got)
 		}
-		// Where the parent has no rate, the default is shared as well.
+		// If the parent has no rate, the default is shared as well.
 		g := generation(t, &rates.Settings{Default: parse(t, "5/s", 0, 0)})
 		bare := principal(t, "bare", wasmtools.Rate{}, nil)
 		total = taken(l, &wasmtools.Call{Principal: bare, Generation: g}, 9)
@@ -211,8 +211,8 @@ func TestShared(t *testing.T) {
 	})
 }
 
-// TestOwnRates has rates of callers' own take the place of what they say of the default, and of nothing else: who is bounded in one thing is not
-// freed of another.
+// TestOwnRates checks that a caller's own rate only replaces those parts of the default that it sets: a limit on one thing does not free a caller of
+// the others.
 func TestOwnRates(t *testing.T) {
 	t.Parallel()
 	of := func(calls, burst, concurrent int) wasmtools.Rate {
@@ -272,7 +272,7 @@ func TestOwnRates(t *testing.T) {
 	}
 }
 
-// TestChanges gives a principal other scopes and another rate: what it has used up stays used up.
+// TestChanges changes the scopes and the rate of a principal: used-up calls stay used up.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -299,7 +299,7 @@ func TestChanges(t *testing.T) {
 	})
 }
 
-// TestConcurrent holds calls, whose rates change meanwhile.
+// TestConcurrent keeps calls running while their rates change.
 func TestConcurrent(t *testing.T) {
 	t.Parallel()
 	l := rates.New()
@@ -344,7 +344,7 @@ func TestConcurrent(t *testing.T) {
 	} else {
 		ticket.End()
 	}
-	for range 100 { // what was refused holds nothing
+	for range 100 { // refused calls don't count as running
 		ticket, why := begin(child)
 		if why != "" {
 			t.Fatal(why)
@@ -356,8 +356,8 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestRunningIsKept has a set of the table full of callers, each with a running call: nobody is refused, none is forgotten, and what ends is not counted
-// for others.
+// TestRunningIsKept fills sets of the table with callers that each have a running call: nobody is refused, no caller is forgotten, and a call that
+// ends is not counted for another caller.
 func TestRunningIsKept(t *testing.T) {
 	t.Parallel()
 	g := generation(t, &rates.Settings{Anonymous: wasmtools.Rate{Concurrent: 1}})
@@ -391,7 +391,7 @@ func TestRunningIsKept(t *testing.T) {
 	}
 }
 
-// TestNobodysRate makes calls that nothing bounds.
+// TestNobodysRate makes calls without limits.
 func TestNobodysRate(t *testing.T) {
 	t.Parallel()
 	l := rates.New()
@@ -405,7 +405,7 @@ func TestNobodysRate(t *testing.T) {
 			t.Errorf("%s: %d of 100 calls", name, got)
 		}
 	}
-	for name, r := range map[string]wasmtools.Rate{ // of a program's own verifier, which nothing has checked
+	for name, r := range map[string]wasmtools.Rate{ // from a program's own verifier, which nobody has checked
 		"negative":    {Calls: -1, Period: -1, Burst: -1, Concurrent: -1},
 		"no period":   {Calls: 1},
 		"for ever":    {Calls: 1, Period: 1 << 62, Burst: 1 << 62, Concurrent: 1 << 62},
@@ -418,7 +418,7 @@ func TestNobodysRate(t *testing.T) {
 	}
 }
 
-// TestAddresses has addresses of all kinds: which of them share a rate.
+// TestAddresses checks which addresses share a rate.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	g := generation(t, &rates.Settings{Anonymous: parse(t, "1/h", 0, 0)})
@@ -445,13 +445,13 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%s and %s: the same party is %t, want %t", test.first, test.second, same, test.shared)
 		}
 	}
-	l := rates.New() // without an address, all are one
+	l := rates.New() // all clients without an address share one
 	if got := taken(l, &wasmtools.Call{Principal: wasmtools.Everybody(), Generation: g}, 3) + taken(l, &wasmtools.Call{Principal: wasmtools.Everybody(), Generation: g, Client: &client{}}, 3); got != 1 {
 		t.Errorf("clients without an address made %d calls, want 1", got)
 	}
 }
 
-// TestRefusal checks what refused callers are told.
+// TestRefusal checks the errors that refused callers get.
 func TestRefusal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -513,7 +513,7 @@ func TestBadRates(t *testing.T) {
 	}
 }
 
-// TestAllocations holds the price of a call to what is on the stack.
+// TestAllocations checks that counting a call allocates nothing.
 func TestAllocations(t *testing.T) {
 	g := generation(t, &rates.Settings{Default: parse(t, "1000000/s", 0, 10), Anonymous: parse(t, "1000000/s", 0, 10)})
 	parent := principal(t, "ci", parse(t, "1000000/s", 0, 10), nil)
@@ -531,7 +531,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// BenchmarkBegin is what rates add to a call.
+// BenchmarkBegin measures how much time rates add to a call.
 func BenchmarkBegin(b *testing.B) {
 	g := generation(b, &rates.Settings{Anonymous: parse(b, "1000000/s", 0, 1000)})
 	parent := principal(b, "ci", parse(b, "1000000/s", 0, 1000), nil)

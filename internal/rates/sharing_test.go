@@ -16,13 +16,13 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// An ether carries what processes tell each other, a few milliseconds late.
+// An ether carries the messages of processes to each other, a few milliseconds late.
 type ether struct {
 	mu    sync.Mutex
 	heard map[*antenna]func([]byte)
 }
 
-// An antenna is one process's.
+// An antenna is one process's connection to the ether.
 type antenna struct {
 	ether *ether
 	cut   bool // guarded by ether.mu
@@ -92,13 +92,13 @@ func stop(all []*node) {
 	for _, n := range all {
 		n.stop()
 	}
-	time.Sleep(time.Second) // what is on its way
+	time.Sleep(time.Second) // messages in flight
 }
 
-// A demand is how many calls a second come to a process at some time.
+// A demand returns how many calls a second come to a process at some time.
 type demand func(process int, at time.Duration) float64
 
-// tries makes calls for a time, and returns how many were made in each step, by all.
+// tries makes calls for a time, and returns how many calls all processes together let through in each step.
 func tries(all []*node, call *wasmtools.Call, d demand, long, step time.Duration, then func(at time.Duration)) (made []int, refused int) {
 	const tick = time.Millisecond
 	due := make([]float64, len(all))
@@ -124,7 +124,7 @@ func tries(all []*node, call *wasmtools.Call, d demand, long, step time.Duration
 	return made, refused
 }
 
-// drain uses up what may be called at once.
+// drain uses up all calls that may be made at once.
 func drain(all []*node, call *wasmtools.Call) {
 	for range 20 {
 		for _, n := range all {
@@ -134,8 +134,8 @@ func drain(all []*node, call *wasmtools.Call) {
 	}
 }
 
-// TestSharedRate has three processes asked for more than a rate, in many ways: in any three seconds their sum is the rate, to 10 %. A burst that has
-// fewer calls than come back in a round is too coarse for that: it is less by up to a quarter.
+// TestSharedRate makes more calls to three processes than a rate allows, in many ways: in any three seconds, together they let through what the rate
+// allows, to 10 %. A burst smaller than what is refilled in a round is too coarse for that: then it may be up to a quarter less.
 func TestSharedRate(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -199,7 +199,7 @@ func TestSharedRate(t *testing.T) {
 	}
 }
 
-// TestSharedQuietly keeps to a rate: no call is refused, whatever process has it.
+// TestSharedQuietly makes no more calls than a rate allows: none is refused, whichever process gets it.
 func TestSharedQuietly(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]demand{
@@ -223,11 +223,11 @@ func TestSharedQuietly(t *testing.T) {
 	}
 }
 
-// TestSharedSlowly has a rate of one call an hour: each process may be let through one at first, and then they owe that.
+// TestSharedSlowly has a rate of one call an hour: each process may let one through at first, and then they make up for that.
 func TestSharedSlowly(t *testing.T) {
 	t.Parallel()
 	hours := 6
-	if testkit.Race(t) { // of ten rounds a second each
+	if testkit.Race(t) { // with ten rounds a second each
 		hours = 1
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -247,7 +247,7 @@ func TestSharedSlowly(t *testing.T) {
 	})
 }
 
-// TestSharedBurst makes many calls at once on all processes: the sum is little more than a burst, and then they owe it.
+// TestSharedBurst makes many calls at once on all processes: together they let through little more than a burst, and then make up for it.
 func TestSharedBurst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -279,12 +279,12 @@ func TestSharedBurst(t *testing.T) {
 	})
 }
 
-// TestSharedFaults has one of three processes die, and another one be cut off and come back.
+// TestSharedFaults kills one of three processes, and cuts another one off for a while.
 func TestSharedFaults(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		fault, heal func(n *node)
-		stays       bool // the first process goes on to be called
+		stays       bool // calls of the first process continue
 		meanwhile   float64
 	}{
 		"dies":       {func(n *node) { n.stop() }, nil, false, 1},
@@ -329,7 +329,7 @@ func TestSharedFaults(t *testing.T) {
 	}
 }
 
-// told returns a message as a process tells it.
+// told returns a message in the form in which a process sends it.
 func told(from uint64, callers ...string) []byte {
 	m := binary.BigEndian.AppendUint64([]byte{1}, from)
 	for _, name := range callers {
@@ -341,7 +341,7 @@ func told(from uint64, callers ...string) []byte {
 	return m
 }
 
-// TestToldNonsense tells a process what no process would: others than whom it is about notice nothing.
+// TestToldNonsense sends a process messages that no process would send: nobody but the principals in them is affected.
 func TestToldNonsense(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -384,7 +384,7 @@ func TestToldNonsense(t *testing.T) {
 				t.Errorf("in second %d another principal has %d calls, want 100", second+1, n)
 			}
 		}
-		// Whoever may use the state can keep a principal waiting, but not for longer than it lies.
+		// Whoever has access to the state can keep a principal waiting, but only for as long as the false messages last.
 		evil.Tell("rates", told(9, "ci", "ci", "ci"))
 		time.Sleep(100 * time.Millisecond)
 		if got := taken(here.Limiter, call, 1); got != 0 {
@@ -394,7 +394,7 @@ func TestToldNonsense(t *testing.T) {
 	})
 }
 
-// FuzzTold tells a process anything.
+// FuzzTold sends a process arbitrary messages.
 func FuzzTold(f *testing.F) {
 	f.Add([]byte(nil))
 	f.Add(told(1))
@@ -429,7 +429,7 @@ func FuzzTold(f *testing.F) {
 	})
 }
 
-// TestSharedAllocations holds the price of a call in one of several processes to what is on the stack.
+// TestSharedAllocations checks that counting a call in one of several processes allocates nothing.
 func TestSharedAllocations(t *testing.T) {
 	e := &ether{heard: map[*antenna]func([]byte){}}
 	n := &node{Limiter: rates.New(), antenna: &antenna{ether: e}}
@@ -439,7 +439,7 @@ func TestSharedAllocations(t *testing.T) {
 	call := &wasmtools.Call{Principal: principal(t, "ci", parse(t, "1000000/s", 0, 10), nil)}
 	time.Sleep(50 * time.Millisecond)
 	taken(n.Limiter, call, 1)
-	if got := testing.AllocsPerRun(1000, func() { taken(n.Limiter, call, 1) }); got >= 1 { // a round may tell of it meanwhile
+	if got := testing.AllocsPerRun(1000, func() { taken(n.Limiter, call, 1) }); got >= 1 { // a round may send it meanwhile
 		t.Errorf("%v allocations", got)
 	}
 }

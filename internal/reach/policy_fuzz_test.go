@@ -13,8 +13,7 @@ import (
 )
 
 // FuzzPolicy compares the policy with an oracle that shares nothing with it: regular expressions for URLs, for patterns, and for
-// the URLs that a pattern matches. For what is allowed it asks other readers of URLs, too: they have to see the host that was
-// allowed.
+// the URLs that a pattern matches. Allowed URLs are also read by other parsers, which must find the host that was allowed.
 // Proves: Requests go only where they were granted
 func FuzzPolicy(f *testing.F) {
 	for _, c := range reachtest.URLs(f) {
@@ -83,7 +82,7 @@ type parts struct{ scheme, host, port, path string }
 
 func oracleParts(form *regexp.Regexp, s string) *parts {
 	m := form.FindStringSubmatch(s)
-	if m == nil || len(s) > 8192 || oracleForeign.MatchString(s) { // without regard to case, s is also the long s
+	if m == nil || len(s) > 8192 || oracleForeign.MatchString(s) { // without regard to case, s also matches the long s
 		return nil
 	}
 	p := &parts{strings.ToLower(m[1]), strings.ToLower(m[2]), m[3], m[4]}
@@ -169,7 +168,7 @@ var (
 	lastPort    = regexp.MustCompile(`:[0-9]*$`)
 )
 
-// readers are other programs' ways to find the host of a URL.
+// readers are the ways in which other programs find the host of a URL.
 var readers = map[string]func(string) string{
 	"net/url": func(s string) string {
 		u, err := url.Parse(s)

@@ -20,7 +20,7 @@ func pattern(t testing.TB, s string) reach.Pattern {
 	return p
 }
 
-// outcome returns the word of testdata/urls.txt for a request.
+// outcome returns the outcome of a request, as testdata/urls.txt calls it.
 func outcome(granted reach.Pattern, s string) string {
 	target, err := reach.ParseTarget(s)
 	if err != nil {
@@ -68,7 +68,7 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// TestAllowed holds that a request has to be needed as well as granted.
+// TestAllowed checks that a request has to be both needed and granted.
 // Proves: Requests go only where they were granted
 func TestAllowed(t *testing.T) {
 	t.Parallel()
@@ -103,7 +103,7 @@ func TestAllowed(t *testing.T) {
 
 func TestParsePattern(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct{ pattern, want string }{ // want: how it is written, or what its error says
+	for _, test := range []struct{ pattern, want string }{ // want is the URL as it is written, or a part of the error
 		{"https://api.example.com", "https://api.example.com"},
 		{"https://api.example.com/", "https://api.example.com"},
 		{"HTTPS://API.Example.com:443/V2", "https://api.example.com/V2"},
@@ -194,7 +194,7 @@ func TestPatternsCompared(t *testing.T) {
 	}
 }
 
-// TestSpecial takes the first and the last address of each range, and those beside it, from a list of its own.
+// TestSpecial tries the first and the last address of each range, and their neighbours, from a separate list.
 // Proves: Requests go only where they were granted
 func TestSpecial(t *testing.T) {
 	t.Parallel()
@@ -264,7 +264,7 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// TestManyPatterns holds that a long path is read once, and not for each pattern that it is held against.
+// TestManyPatterns checks that a long path is read only once, and not for each pattern that it is compared with.
 func TestManyPatterns(t *testing.T) {
 	var patterns []reach.Pattern
 	prefix := "https://a.example"

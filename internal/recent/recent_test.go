@@ -20,7 +20,7 @@ import (
 
 func all(*recent.Line) bool { return true }
 
-// said returns what lines say.
+// said returns the messages and attributes of lines.
 func said(lines []recent.Line) string {
 	var list []string
 	for _, l := range lines {
@@ -29,7 +29,7 @@ func said(lines []recent.Line) string {
 	return strings.Join(list, " ")
 }
 
-// TestLog keeps what the log has, and lists forwards and backwards.
+// TestLog logs lines, and lists them forwards and backwards.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	var next bytes.Buffer
@@ -74,7 +74,7 @@ func TestLog(t *testing.T) {
 		{1, 1, true, warnings, "3:I am a tool", 3},
 		{3, 9, true, warnings, "5:odd", 5},
 		{5, 9, true, all, "", 5},
-		{99, 2, true, all, "1:tool added 2:request", 2}, // the number is of another process
+		{99, 2, true, all, "1:tool added 2:request", 2}, // the number is from another process
 	} {
 		lines, last, _ := l.Lines.After(c.after, c.most, c.forward, c.match)
 		if said(lines) != c.want || last != c.last {
@@ -83,7 +83,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestText has a line that is to be matched asked for attributes: it says what it says once it is read.
+// TestText checks that the attributes of a line that is matched are the same as after reading it.
 func TestText(t *testing.T) {
 	t.Parallel()
 	l := recent.New()
@@ -109,7 +109,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestAfterIsCheap: who waits for what never comes looks at each line once, and copies no others.
+// TestAfterIsCheap checks that waiting for a line that never comes looks at each line only once, and copies none.
 func TestAfterIsCheap(t *testing.T) { // not in parallel: it counts what is allocated
 	l := recent.New()
 	log := slog.New(l.Handler(slog.NewJSONHandler(io.Discard, nil)))
@@ -132,7 +132,7 @@ func TestAfterIsCheap(t *testing.T) { // not in parallel: it counts what is allo
 	}
 }
 
-// TestBound keeps no more than the bound, says how much was missed, and leaves out what is too large for itself.
+// TestBound checks that no more than the bound is kept, that missed lines are counted, and that a line that is too large is left out.
 func TestBound(t *testing.T) {
 	t.Parallel()
 	l := recent.New()
@@ -152,7 +152,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// TestWait wakes who waits with the next line, and with the end of the context.
+// TestWait checks that the next line wakes those who wait, and so does the end of the context.
 func TestWait(t *testing.T) {
 	t.Parallel()
 	l := recent.New()
@@ -168,7 +168,7 @@ func TestWait(t *testing.T) {
 	l.Lines.Wait(ctx, 1)
 }
 
-// BenchmarkHandler is what a line costs beside writing it.
+// BenchmarkHandler measures what a line costs in addition to writing it.
 func BenchmarkHandler(b *testing.B) {
 	for name, h := range map[string]slog.Handler{
 		"alone": slog.NewJSONHandler(io.Discard, nil),

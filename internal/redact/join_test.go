@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/redact"
 )
 
-// TestJoin compares joined redactors with one that was made of all secrets, some of which begin or end alike or contain each other.
+// TestJoin compares joined redactors with one that was made from all secrets, some of which begin or end alike or contain each other.
 // Proves: Secrets stay secret
 func TestJoin(t *testing.T) {
 	t.Parallel()
@@ -35,7 +35,7 @@ func TestJoin(t *testing.T) {
 			t.Errorf("the name %q: got %q, want %q", text, got, want)
 		}
 	}
-	for i, s := range secrets { // what was joined is as it was
+	for i, s := range secrets { // joining did not change the parts
 		if got := parts[2*i].String(s); got != redact.Mark {
 			t.Errorf("%q alone: got %q", s, got)
 		}

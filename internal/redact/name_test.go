@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/redact"
 )
 
-// TestName has the secrets in names of headers, in whatever case. Names that lack a byte of one are as they were.
+// TestName checks that secrets are found in names of headers, in any case. Names that lack one byte of a secret are not changed.
 // Proves: Secrets stay secret
 func TestName(t *testing.T) {
 	t.Parallel()

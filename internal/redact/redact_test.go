@@ -27,7 +27,7 @@ var secrets = []string{
 	"\xff\xfe\x00 binary \x80\x81\x82\x83",
 }
 
-// escapeOf returns s as it stands in a string of JSON, as Go writes it.
+// escapeOf returns the content of a JSON string for s, as Go writes it.
 func escapeOf(t *testing.T, s string, html bool) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -39,7 +39,7 @@ func escapeOf(t *testing.T, s string, html bool) string {
 	return strings.Trim(strings.TrimSpace(b.String()), `"`)
 }
 
-// TestForms has each secret in each encoding, in the middle of other text: it is replaced, and nothing else is.
+// TestForms puts each secret in each encoding into the middle of other text: the secret is replaced, and nothing else.
 // Proves: Secrets stay secret
 func TestForms(t *testing.T) {
 	t.Parallel()
@@ -58,7 +58,7 @@ func TestForms(t *testing.T) {
 			"UTF-16":       strings.TrimSuffix(utf16(secret), "\x00"), // the last half is not part of the secret
 		}
 		if binary {
-			delete(forms, "UTF-16") // not what a program would make of bytes
+			delete(forms, "UTF-16") // no program would write bytes in this way
 		} else {
 			forms["JSON"] = escapeOf(t, secret, false)
 			forms["JSON of Go"] = escapeOf(t, secret, true)
@@ -89,18 +89,18 @@ func TestForms(t *testing.T) {
 			}
 			var b strings.Builder
 			for i := range len(secret) {
-				if binary || secret[i] != '\n' { // since a sign can't follow some escapes
+				if binary || secret[i] != '\n' { // since some escapes can't be followed by any character
 					fmt.Fprintf(&b, format, secret[i])
 				}
 			}
 			forms[style] = strings.TrimRight(b.String(), " ,:\n")
 		}
 		if strings.HasPrefix(secret, "---") {
-			delete(forms, "hex with colons") // is without the ends of lines in the middle, which is not the point there
+			delete(forms, "hex with colons") // without line breaks in the middle, which don't matter here
 		}
 		for name, form := range forms {
 			if len(secret) < 16 && strings.Contains(name, "hex of") {
-				continue // not looked for, as it could be guessed in steps
+				continue // not looked for, since it could be guessed in steps
 			}
 			for _, around := range [][2]string{{"", ""}, {"see ", "."}, {`{"authorization":["Bearer `, `"]}`}} {
 				got := string(r.Bytes([]byte(around[0] + form + around[1])))
@@ -112,7 +112,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// jsonOfNET returns s as it stands in a string of JSON, as System.Text.Json writes it.
+// jsonOfNET returns the content of a JSON string for s, as System.Text.Json writes it.
 func jsonOfNET(t *testing.T, s string) string {
 	return strings.NewReplacer("+", `\u002B`, "'", `\u0027`, `\"`, `\u0022`, `\u003c`, `\u003C`, `\u003e`, `\u003E`).Replace(escapeOf(t, s, true))
 }
@@ -139,8 +139,7 @@ func utf16(s string) string {
 	return b.String()
 }
 
-// TestLists has each secret as the numbers of its bytes, in the ways in which programs list them: nothing is left but what stands around
-// the list.
+// TestLists writes each secret as the numbers of its bytes, in the ways in which programs list them: only the text around the list is left.
 func TestLists(t *testing.T) {
 	t.Parallel()
 	for _, secret := range secrets {
@@ -184,7 +183,7 @@ func TestLists(t *testing.T) {
 			"long escapes of Python":     list(`\U%08x`),
 		} {
 			if secret[0] == 0xff && strings.Contains(name, "escapes") {
-				continue // they are of characters
+				continue // these numbers are of characters
 			}
 			got := r.String("see " + text + " there")
 			rest := strings.Replace(got, redact.Mark, "", 1)
@@ -195,7 +194,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// dump returns bytes in lines of sixteen, each with its place, in groups of that many bytes, and with their text where that is asked for.
+// dump returns bytes in lines of sixteen, each with its offset, in groups of that many bytes, and optionally with their text.
 func dump(s, place, group string, size int, text bool) string {
 	var b strings.Builder
 	for at := 0; at < len(s); at += 16 {
@@ -223,8 +222,8 @@ func dump(s, place, group string, size int, text bool) string {
 	return b.String()
 }
 
-// TestBase64 puts each secret into the base64 of longer texts, at each place. Only the characters at its ends may be left, since they depend on
-// other bytes, too.
+// TestBase64 puts each secret into longer texts, at each position, and encodes these as base64. Only the characters at the secret's ends may be left,
+// since they depend on other bytes, too.
 // Proves: Secrets stay secret
 func TestBase64(t *testing.T) {
 	t.Parallel()
@@ -251,8 +250,8 @@ func TestBase64(t *testing.T) {
 	}
 }
 
-// TestWithin has each secret in two encodings, one within the other, in the middle of other text: what is left has nothing but a few
-// signs at its ends that depend on other bytes, too.
+// TestWithin puts each secret in two encodings, one within the other, into the middle of other text: only a few characters at its ends are left,
+// which depend on other bytes, too.
 // Proves: Secrets stay secret
 func TestWithin(t *testing.T) {
 	t.Parallel()
@@ -296,8 +295,8 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// TestNoOracle has somebody who knows most of a secret guess the next character, in each encoding. The redacted text must not tell
-// whether a guess is right until all of the secret is known.
+// TestNoOracle lets somebody who knows most of a secret guess the next character, in each encoding. The redacted text must not show whether a guess
+// is right until all of the secret is known.
 // Proves: Secrets stay secret
 func TestNoOracle(t *testing.T) {
 	t.Parallel()
@@ -327,7 +326,7 @@ func TestNoOracle(t *testing.T) {
 					}
 				}
 			}
-			// Base64 leaves some bits at the ends undecided: who has all others right has a find.
+			// Base64 leaves some bits at the ends open: a guess with all other bits right is a find.
 			undecided := 1
 			if name == "base64 twice" && len(secret) >= 16 {
 				undecided = 3
@@ -354,7 +353,7 @@ func TestNoOracle(t *testing.T) {
 	}
 }
 
-// TestLines has a secret of several lines: each that is long is found by itself, and as a whole only.
+// TestLines has a secret of several lines: each long line is found by itself, but only as a whole.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	key := secrets[5]
@@ -375,7 +374,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestDecoded has a secret that is base64 itself, as in Basic authentication: what it says is found, too.
+// TestDecoded has a secret that is base64, as in Basic authentication: the decoded text is found, too.
 func TestDecoded(t *testing.T) {
 	t.Parallel()
 	for _, secret := range []string{
@@ -395,7 +394,7 @@ func TestDecoded(t *testing.T) {
 	}
 }
 
-// TestInnocent: texts without a secret come back unchanged, and not even copied.
+// TestInnocent checks that texts without a secret are not changed, and not even copied.
 func TestInnocent(t *testing.T) {
 	t.Parallel()
 	r := redact.New(secrets...)
@@ -412,7 +411,7 @@ func TestInnocent(t *testing.T) {
 	}
 }
 
-// TestSeveral has several secrets, one of them within another, beside and over each other.
+// TestSeveral has several secrets that contain each other, follow each other and overlap.
 func TestSeveral(t *testing.T) {
 	t.Parallel()
 	r := redact.New("first-secret", "second-secret", "a first-secret that is longer")
@@ -429,7 +428,7 @@ func TestSeveral(t *testing.T) {
 	}
 }
 
-// TestLinear has texts that are all but the secret, again and again, take about as long as others: only a square shows.
+// TestLinear checks that texts with many near misses of the secret take about as long as others, so that the time is not quadratic.
 func TestLinear(t *testing.T) {
 	t.Parallel()
 	secret := strings.Repeat("a", 60_000) + "b"
@@ -462,7 +461,7 @@ func FuzzBytes(f *testing.F) {
 			t.Skip()
 		}
 		r := redact.New(secret)
-		// An escaped secret stands in something like quotes: a text before it that ends in half an escape would change its meaning.
+		// An escaped secret is in something like quotes: if the text before it ended in half an escape, its meaning would change.
 		quoted := strconv.Quote(url.QueryEscape(secret))
 		for _, form := range []string{secret, hex.EncodeToString([]byte(secret)), base64.StdEncoding.EncodeToString([]byte(secret)), quoted} {
 			text := before + form + after

@@ -56,7 +56,7 @@ func TestBadScopes(t *testing.T) {
 	}
 }
 
-// one, two are fingerprints.
+// one and two are fingerprints.
 var one, two = strings.Repeat("1a", 32), strings.Repeat("2b", 32)
 
 func TestPrincipal(t *testing.T) {
@@ -92,7 +92,7 @@ func TestPrincipal(t *testing.T) {
 	}
 }
 
-// TestWithin asks for more in every way.
+// TestWithin asks for more rights in every way.
 // Proves: A caller reaches its own tools only
 func TestWithin(t *testing.T) {
 	t.Parallel()
@@ -133,7 +133,7 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// TestFingerprintsNeverWiden makes tokens of tokens at random. What is clipped, or said to be within, may no more than either.
+// TestFingerprintsNeverWiden makes narrower tokens at random. A clipped set, or one that is within another, never allows more than either.
 // Proves: A caller reaches its own tools only
 func TestFingerprintsNeverWiden(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ type valuer string
 
 func (v valuer) LogValue() slog.Value { return slog.StringValue(string(v)) }
 
-// TestHandler logs a secret in each place of a line.
+// TestHandler logs a secret in each part of a line.
 // Proves: Secrets stay secret
 func TestHandler(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/personal"
 )
 
-// TestAdmitBytes lets callers bring no more than a start can take up.
+// TestAdmitBytes checks that callers can't set more secrets than a start can read in time.
 // Proves: Callers keep apart
 func TestAdmitBytes(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestCheckBrought refuses what a caller could set to have it taken out of what others are told.
+// TestCheckBrought checks that values are refused that a caller could set to have words removed from other answers.
 // Proves: Callers keep apart
 func TestCheckBrought(t *testing.T) {
 	t.Parallel()
@@ -42,7 +42,7 @@ func TestCheckBrought(t *testing.T) {
 	}
 }
 
-// TestAdmit lets no caller take the room of others, with however many tokens of its own.
+// TestAdmit checks that no caller can take the room of others, however many tokens it has.
 func TestAdmit(t *testing.T) {
 	t.Parallel()
 	s := secret.NewStore(nil)
@@ -59,7 +59,7 @@ func TestAdmit(t *testing.T) {
 		admitted++
 		s.Bring(id, "issued+ann", "x", value(i))
 		if i%3 == 0 {
-			s.Bring(id, "issued+ann", "x", "") // what it had still counts
+			s.Bring(id, "issued+ann", "x", "") // former values still count
 		}
 	}
 	if admitted != 32 {
@@ -79,7 +79,7 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// TestOwnViews gives a grant that is not in force any more nothing that a caller has set later.
+// TestOwnViews checks that a grant that is no longer in force gets no secrets that a caller has set later.
 // Proves: Callers keep apart
 func TestOwnViews(t *testing.T) {
 	t.Parallel()
@@ -143,7 +143,7 @@ func TestOwnViews(t *testing.T) {
 	}
 }
 
-// TestRedactorsOfAllocates nothing: they are asked for in every call of a tool that has a secret.
+// TestRedactorsOfAllocates checks that RedactorsOf allocates nothing, since it runs in every call of a tool with a secret.
 func TestRedactorsOfAllocates(t *testing.T) { // AllocsPerRun counts what other tests allocate, too
 	dir := private(t)
 	testkit.Put(t, dir, "shared", "a-shared-secret-1")

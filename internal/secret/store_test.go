@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// A service is a store with a grant that every configuration has.
+// A service is a store with a grant that is in every configuration.
 type service struct {
 	*secret.View
 	store  *secret.Store
@@ -33,7 +33,7 @@ func serve(t *testing.T, v *secret.Values) *service {
 	return &service{secret.NewView(s, v), s, v}
 }
 
-// replace has the next configuration with other secrets.
+// replace publishes the next configuration, with other secrets.
 func (s *service) replace(t *testing.T, v *secret.Values) {
 	t.Helper()
 	if warning := s.store.Add(v); warning != "" {
@@ -53,7 +53,7 @@ func read(t *testing.T, s secret.Sources) (*service, []string) {
 	return serve(t, v), warnings
 }
 
-// private makes a folder that others can't look into.
+// private makes a folder that others can't read.
 func private(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -105,7 +105,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadRefuses has what can't be a secret, named and in the directory. No message shows content.
+// TestReadRefuses tries values that can't be secrets, named in the configuration and in the directory. No message shows content.
 // Proves: Secrets stay secret
 func TestReadRefuses(t *testing.T) {
 	t.Parallel()
@@ -145,7 +145,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// many returns paths by names, all of one file.
+// many returns paths by names, all of the same file.
 func many(t *testing.T, dir string, n int, content string) map[string]string {
 	t.Helper()
 	path := testkit.Put(t, dir, fmt.Sprint("many", n), content)
@@ -165,7 +165,7 @@ func folderOf(t *testing.T, n int) string {
 	return dir
 }
 
-// TestReadLeavesOut has a directory with what can't be a secret: there are warnings, and the others are read.
+// TestReadLeavesOut has a directory with files that can't be secrets: there are warnings, and the other files are read.
 func TestReadLeavesOut(t *testing.T) {
 	t.Parallel()
 	dir := private(t)
@@ -228,7 +228,7 @@ func TestReadKubernetes(t *testing.T) {
 	}
 }
 
-// TestOpenFiles has files that every user can read, and some that none but the owner can reach.
+// TestOpenFiles has files that every user can read, and some that only the owner can reach.
 func TestOpenFiles(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -269,7 +269,7 @@ func TestOpenFiles(t *testing.T) {
 	}
 }
 
-// TestRotation replaces secrets: what was there before is no longer given, but still found.
+// TestRotation replaces secrets: former values are no longer given out, but still found.
 // Proves: Secrets stay secret
 func TestRotation(t *testing.T) {
 	t.Parallel()
@@ -315,7 +315,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestReplaceWhileUsed makes some use secrets while others replace them all: those that are seen belong together.
+// TestReplaceWhileUsed lets goroutines use secrets while others replace all of them: the values that each sees belong together.
 // Proves: Secrets stay secret
 func TestReplaceWhileUsed(t *testing.T) {
 	t.Parallel()
@@ -352,13 +352,13 @@ func TestReplaceWhileUsed(t *testing.T) {
 	users.Wait()
 }
 
-// TestRotationForgets replaces many secrets, again and again: each time the store takes the new values, and of those before it forgets the
-// oldest once there are too many, or too many bytes of them.
+// TestRotationForgets replaces many secrets, again and again: each time the store takes over the new values, and forgets the oldest former ones if
+// there are too many, or too many bytes of them.
 func TestRotationForgets(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name                  string
-		secrets, bytes, finds int // finds: how many former values of each are looked for
+		secrets, bytes, finds int // finds is how many former values of each secret are looked for
 	}{
 		{"many", 1000, 20, 4},
 		{"large", 16, 64 << 10, 4},
@@ -397,8 +397,8 @@ func TestRotationForgets(t *testing.T) {
 	}
 }
 
-// TestFormerValues replaces a secret a hundred times, once a minute. Its former values are looked for as long as a call may still have one, however many
-// there are, and not for ever.
+// TestFormerValues replaces a secret a hundred times, once a minute. Its former values are looked for as long as a call may still have one, however
+// many there are, but not forever.
 // Proves: Secrets stay secret
 func TestFormerValues(t *testing.T) {
 	t.Parallel()

@@ -44,7 +44,7 @@ func open(t testing.TB, signers ...signature.Signer) *signature.Trust {
 	return trust
 }
 
-// wants reports whether an error has a text in it, or there is none where that is empty.
+// wants reports whether an error contains a text, or for an empty text whether there is no error.
 func wants(t *testing.T, err error, want string) {
 	t.Helper()
 	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
@@ -52,7 +52,7 @@ func wants(t *testing.T, err error, want string) {
 	}
 }
 
-// TestIdentity checks signatures of identities, of which each is refused that is not wholly right.
+// TestIdentity checks signatures of identities. Each one with any fault is refused.
 func TestIdentity(t *testing.T) {
 	t.Parallel()
 	s, other := sigstoretest.New(t), sigstoretest.New(t)
@@ -123,7 +123,7 @@ func changed(b *bundles.Bundle, change func(*bundles.Bundle)) *bundles.Bundle {
 	return b
 }
 
-// TestRoots opens trusted roots that lack what is needed, and asks of a signature what a root has.
+// TestRoots opens trusted roots that lack something, and checks that a signature must have what its root requires.
 func TestRoots(t *testing.T) {
 	t.Parallel()
 	s := sigstoretest.New(t)
@@ -147,7 +147,7 @@ func TestRoots(t *testing.T) {
 		_, err := signature.Open([]signature.Signer{{Issuer: issuer, Subject: subject, Root: path}})
 		wants(t, err, want)
 	}
-	// Without a log, a timestamp is what counts, and without that nothing does.
+	// Without a log, a timestamp is required, and without both, no signature is valid.
 	b := s.Attest(subject, issuer, sigstoretest.Statement(signature.PredicateType, artifact), time.Now().Add(time.Hour))
 	b.VerificationMaterial.TlogEntries = nil
 	trust := open(t, signature.Signer{Issuer: issuer, Subject: subject, Root: noLog})
@@ -158,7 +158,7 @@ func TestRoots(t *testing.T) {
 	wants(t, err, "timestamp")
 }
 
-// TestSigners refuses signers for whom anybody would count.
+// TestSigners checks that signers that would match anybody are refused.
 func TestSigners(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -244,7 +244,7 @@ func TestKey(t *testing.T) {
 	s := sigstoretest.New(t)
 	_, err = open(t, signature.Signer{Key: public}).Signature(sigstoretest.JSON(t, s.Message(subject, issuer, artifact)), artifact)
 	wants(t, err, "with a certificate, not with the key")
-	// Of a key and an identity, each suffices.
+	// A key and an identity each suffice.
 	both := open(t, signature.Signer{Key: public}, signature.Signer{Issuer: issuer, Subject: subject, Root: s.Root(nil)})
 	if by, err := both.Signature(sigstoretest.JSON(t, s.Message(subject, issuer, artifact)), artifact); err != nil || by.Subject != subject {
 		t.Errorf("got %v, %v", by, err)
@@ -304,7 +304,7 @@ func TestPrivateKeys(t *testing.T) {
 	}
 }
 
-// TestSimple checks signatures in cosign's older form.
+// TestSimple checks signatures in cosign's older format.
 func TestSimple(t *testing.T) {
 	t.Parallel()
 	key := certtest.NewKey(t)
@@ -341,7 +341,7 @@ func TestSimple(t *testing.T) {
 	}
 }
 
-// TestFingerprints differ where other signatures count.
+// TestFingerprints checks that fingerprints differ if different signatures are valid.
 func TestFingerprints(t *testing.T) {
 	t.Parallel()
 	_, one := files(t, certtest.NewKey(t))
@@ -360,7 +360,7 @@ func TestFingerprints(t *testing.T) {
 	}
 }
 
-// FuzzBundle has garbage be an error, which is of any length, and never a signature.
+// FuzzBundle checks that garbage of any length is an error, and never a signature.
 func FuzzBundle(f *testing.F) {
 	private, public := files(f, certtest.NewKey(f))
 	s := sigstoretest.New(f)
@@ -391,7 +391,7 @@ func FuzzBundle(f *testing.F) {
 	})
 }
 
-// TestClaims reads what a bundle says of itself.
+// TestClaims reads what a bundle says about itself.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	s := sigstoretest.New(t)

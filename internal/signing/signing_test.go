@@ -38,7 +38,7 @@ func open(t *testing.T, store state.Store) (*signing.Keys, *bytes.Buffer) {
 	return signing.Open(t.Context(), store, slog.New(slog.NewTextHandler(&log, nil))), &log
 }
 
-// TestKeys has what is signed with the keys of a state taken by all who have it, and by nobody else.
+// TestKeys checks that signatures with the keys of a state are accepted by all processes with that state, and by no others.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	store := memory.New()
@@ -70,7 +70,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestFirst has many processes begin at the same time: they have the same key.
+// TestFirst starts many processes at the same time: all have the same key.
 func TestFirst(t *testing.T) {
 	t.Parallel()
 	store := memory.New()
@@ -87,7 +87,7 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// TestNextKey has a key go by: for a week it signs, for another it is known. All along, each of two processes takes what the other one signs.
+// TestNextKey follows a key: it signs for a week, and is kept for another one. At all times, each of two processes accepts the other's signatures.
 func TestNextKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestNextKey(t *testing.T) {
 	})
 }
 
-// TestBadRecord opens records that are not as they should be: they stay as they are, and keys of the process's own sign.
+// TestBadRecord opens malformed records: they are not changed, and the process signs with a key of its own.
 func TestBadRecord(t *testing.T) {
 	t.Parallel()
 	for name, record := range map[string]string{
@@ -160,7 +160,7 @@ func TestBadRecord(t *testing.T) {
 	}
 }
 
-// A away is a store that can't be used until it is back.
+// An away is a store that can't be used until it is back.
 type away struct {
 	state.Store
 	back chan struct{}
@@ -182,8 +182,8 @@ func (a awaySpace) Get(ctx context.Context, key string, most int) (state.Entry, 
 	}
 }
 
-// TestAway begins while the state is away: it says nothing that the state has not said, has keys of its own, and then those of the state. What it has
-// signed meanwhile it still takes.
+// TestAway begins while the state is away: it logs nothing that the state has logged already, and uses a key of its own until the state is back. It
+// still accepts what it has signed meanwhile.
 func TestAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -209,7 +209,7 @@ func TestAway(t *testing.T) {
 	})
 }
 
-// full is a store that can be read only.
+// A full is a store that can only be read.
 type full struct{ state.Store }
 
 func (f full) Space(name string) state.Space { return fullSpace{f.Store.Space(name)} }
@@ -220,7 +220,7 @@ func (fullSpace) Set(context.Context, string, []byte, int64, state.SetOptions) (
 	return 0, errors.Join(state.ErrUnavailable)
 }
 
-// TestReadOnly has a state that can't be written when the next key is due: the last one goes on.
+// TestReadOnly has a state that can't be written when the next key is due: the last key stays in use.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

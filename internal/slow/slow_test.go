@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/web"
 )
 
-// door is a door whose requests take as long as their query says.
+// A door is a door whose requests take as long as their query says.
 type door struct{}
 
 func (door) Serve(x *web.Exchange) {
@@ -56,7 +56,7 @@ func TestCalls(t *testing.T) {
 			t.Errorf("got %+v", first)
 		}
 		time.Sleep(31 * time.Minute)
-		call(mux, "/a/b", time.Millisecond) // the period is another one
+		call(mux, "/a/b", time.Millisecond) // another period has begun
 		if all := c.List(); len(all) != 9 || all[8].Took != time.Millisecond {
 			t.Errorf("got %+v", all)
 		}

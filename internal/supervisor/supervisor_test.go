@@ -17,10 +17,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// patience bounds every wait for an event.
+// patience is the longest wait for an event.
 const patience = 30 * time.Second
 
-// A listening end of what a supervisor is told.
+// A listening is the supervisor's end, which gets the messages.
 type ear struct {
 	t    *testing.T
 	conn *net.UnixConn
@@ -37,7 +37,7 @@ func listen(t *testing.T, name string) *ear {
 	return &ear{t, conn}
 }
 
-// next returns the next message, or "" where none comes within a time.
+// next returns the next message, or "" if none comes within a time.
 func (e *ear) next(within time.Duration) string {
 	e.t.Helper()
 	if err := e.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
@@ -65,7 +65,7 @@ func (e *ear) want(parts ...string) {
 func find(t *testing.T, variables map[string]string) (*supervisor.Supervisor, *testkit.Log, error) {
 	t.Helper()
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"} {
-		t.Setenv(name, variables[name]) // and puts back later what Find unsets
+		t.Setenv(name, variables[name]) // the test restores later what Find unsets
 	}
 	log := &testkit.Log{}
 	s, err := supervisor.Find(log.Logger(slog.LevelInfo))
@@ -105,7 +105,7 @@ func TestPhases(t *testing.T) {
 			t.Fatal(err)
 		}
 		good := func() error { return nil }
-		_ = s.Reload(good) // says nothing: the process is not ready yet
+		_ = s.Reload(good) // sends nothing, since the process is not ready yet
 		s.Ready()
 		s.Ready()
 		e.want("READY=1", "STATUS=ready")
@@ -119,7 +119,7 @@ func TestPhases(t *testing.T) {
 		}
 		s.Restarting()
 		e.want("RELOADING=1", "STATUS=restarting")
-		s.Ready()          // none of these says
+		s.Ready()          // none of these sends anything
 		_ = s.Reload(good) // anything
 		s.Stopping(45 * time.Second)
 		e.want("STOPPING=1", "EXTEND_TIMEOUT_USEC=45000000")
@@ -131,7 +131,7 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// TestDeafSupervisors has supervisors that can't be told anything: the log says so once, and nothing else happens.
+// TestDeafSupervisors has supervisors that can't be reached: the log says so once, and nothing else happens.
 func TestDeafSupervisors(t *testing.T) {
 	dir := t.TempDir()
 	stream, err := net.Listen("unix", filepath.Join(dir, "stream"))
@@ -167,7 +167,7 @@ func TestDeafSupervisors(t *testing.T) {
 	}
 }
 
-// TestFullSupervisor has one that reads nothing: it holds up nobody for long, and the log says when it listens again.
+// TestFullSupervisor has a supervisor that reads nothing: it holds up nobody for long, and the log says when it reads again.
 func TestFullSupervisor(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "s")
 	e := listen(t, name)
@@ -219,7 +219,7 @@ func TestWatch(t *testing.T) {
 		<-asked
 		answers <- errors.New("stuck")
 	}
-	<-asked // all that was to be said has been said
+	<-asked // all messages have been sent
 	if got := e.next(time.Millisecond); got != "" {
 		t.Errorf("a server that does not answer told %q", got)
 	}

@@ -50,7 +50,7 @@ func to(on bool, scopes ...string) (all []wasmtools.Switch) {
 	return all
 }
 
-// TestApply makes changes one after the other, and after each starts anew with what was kept.
+// TestApply makes changes one after another, and after each starts again with what was stored.
 func TestApply(t *testing.T) {
 	t.Parallel()
 	paths := []string{"math/add", "math/div", "math/deep/root", "web/get"}
@@ -111,7 +111,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestRefused has changes fail: nothing has changed then, in the table and in what is kept.
+// TestRefused makes changes that fail: then nothing has changed, neither in the table nor in the record.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -164,7 +164,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestForeignRecord has records that this version can't read: they stay as they are, whatever is switched.
+// TestForeignRecord has records that this version can't read: they are not changed, whatever is switched.
 func TestForeignRecord(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]string{"a newer form": "\x02{}", "nothing": "", "no form": "\x00[]", "not JSON": "\x01[{", "other JSON": "\x01{\"a\":1}"} {
@@ -188,7 +188,7 @@ func TestForeignRecord(t *testing.T) {
 	}
 }
 
-// TestTwo has two processes with one state switch at the same time: none undoes what the other has done without knowing of it.
+// TestTwo lets two processes with one state switch at the same time: neither undoes the other's changes without knowing.
 func TestTwo(t *testing.T) {
 	t.Parallel()
 	store := memory.New()
@@ -212,7 +212,7 @@ func TestTwo(t *testing.T) {
 	}
 }
 
-// TestFollow has a process follow what another one switches, in any order, narrow and wide: both have the same in force.
+// TestFollow lets a process follow the switches of another one, in any order, narrow and wide: both have the same in force.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	store := memory.New()
@@ -249,7 +249,7 @@ func TestFollow(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i%3 > 0 {
-			continue // what comes close together is taken up together
+			continue // changes that come close together are put in force together
 		}
 		late := time.After(10 * time.Second)
 		for !slices.Equal(off(tables[0]), off(tables[1])) {
@@ -264,7 +264,7 @@ func TestFollow(t *testing.T) {
 	following.Wait()
 }
 
-// TestHammer switches from many goroutines: what is in force at the end is what is kept.
+// TestHammer switches from many goroutines: at the end, the stored switches are in force.
 func TestHammer(t *testing.T) {
 	t.Parallel()
 	store := memory.New()

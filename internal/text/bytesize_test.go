@@ -59,7 +59,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// FuzzSize checks that a size is read as it was written.
+// FuzzSize checks that a written size is read as the same size.
 func FuzzSize(f *testing.F) {
 	for _, n := range []int64{0, 1, 1023, 1 << 10, 1 << 20, 5 << 30, math.MaxInt64, -1, math.MinInt64} {
 		f.Add(n, "64MiB")

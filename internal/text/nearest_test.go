@@ -36,13 +36,13 @@ func TestReach(t *testing.T) {
 	one := text.Reach{Letters: 1, Share: 1, Shortest: 4, Longest: 12, Joined: true}
 	known := []string{"if", "maxLength", "minLength", "not", "required", "$comment", "länge"}
 	for typed, want := range map[string]string{
-		"maxLength":          "maxLength", // the caller knows whether that is a mistake
+		"maxLength":          "maxLength", // the caller decides whether that is a mistake
 		"max-length":         "maxLength",
-		"m a x_l e ngth":     "", // too long as it is typed
+		"m a x_l e ngth":     "", // the typed name is too long
 		"maxlenght":          "maxLength",
 		"axLength":           "maxLength",
 		"mxLengt":            "", // two letters
-		"fi":                 "", // to a name that is too short
+		"fi":                 "", // the known name is too short
 		"comment":            "$comment",
 		"laenge":             "",
 		"lange":              "", // a letter of two bytes

@@ -67,7 +67,7 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
-// FuzzClip checks what is promised of every text.
+// FuzzClip checks the promises for every text.
 func FuzzClip(f *testing.F) {
 	for _, seed := range []string{"", "abc", "aäää", "😀😀", "\x80\x80\x80\x80", "e\u0301\u0301", "\xf0\x9f\x98", "\x00\x1b[31m"} {
 		f.Add(seed, 5)

@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/tlsfiles"
 )
 
-// shown returns the name of the certificate that a handshake shows now.
+// shown returns the name in the certificate of a handshake now.
 func shown(t *testing.T, s *tlsfiles.Source, client *tls.Config) (string, error) {
 	t.Helper()
 	a, b := net.Pipe()
@@ -36,7 +36,7 @@ func named(name string) func(*x509.Certificate) {
 	return func(c *x509.Certificate) { c.Subject.CommonName = name }
 }
 
-// TestRenewed has files replaced one after the other, as programs do that renew certificates, and by ones that are wrong.
+// TestRenewed replaces files one after another, as programs that renew certificates do, also by wrong ones.
 func TestRenewed(t *testing.T) {
 	t.Parallel()
 	dir, a := t.TempDir(), certtest.NewAuthority(t, "a")
@@ -125,7 +125,7 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// TestClients makes sure which certificates of clients are taken, in a handshake and later.
+// TestClients checks which client certificates are accepted, in a handshake and later.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	dir, a, b := t.TempDir(), certtest.NewAuthority(t, "a"), certtest.NewAuthority(t, "b")

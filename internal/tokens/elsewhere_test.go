@@ -10,8 +10,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/tokens"
 )
 
-// TestMadeElsewhere has another process make the first token of a state: this one lets nobody in without a token any more, also where somebody has
-// emptied the state, and after it has started anew.
+// TestMadeElsewhere lets another process make the first token of a state: from then on, this process lets nobody in without a token, even if somebody
+// has emptied the state, and after a restart.
 func TestMadeElsewhere(t *testing.T) {
 	t.Parallel()
 	store, mark := memory.New(), filepath.Join(t.TempDir(), "tokens.made")

@@ -15,7 +15,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestIndexOfChanges makes random changes, and compares the index that each leaves, which has new parts only, with one that is made of all tokens.
+// TestIndexOfChanges makes random changes. After each, it compares the index, in which only some parts are new, with one that is made from all
+// tokens.
 func TestIndexOfChanges(t *testing.T) {
 	t.Parallel()
 	s := Open(memory.New(), Options{})
@@ -53,7 +54,7 @@ func TestIndexOfChanges(t *testing.T) {
 				what = "revoke"
 				_, err = s.Revoke(ctx, name, state.Any)
 			case 6:
-				what = "elsewhere" // those that it made are still there, and are refused
+				what = "elsewhere" // the tokens that it made are still listed, and are refused
 				if _, err = s.space.Delete(ctx, keyName+name, state.Any); err == nil {
 					err = s.refresh(ctx, name)
 				}
@@ -92,7 +93,7 @@ func TestIndexOfChanges(t *testing.T) {
 	}
 }
 
-// BenchmarkTakeUp takes up that one of many tokens was changed.
+// BenchmarkTakeUp measures putting the change of one of many tokens in force.
 func BenchmarkTakeUp(b *testing.B) {
 	for _, n := range []int{1, 1000, 99_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -22,7 +22,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 )
 
-// A door is a store of tokens with who asks it.
+// A door is a store of tokens with a verifier.
 type door struct {
 	*tokens.Store
 	t        testing.TB
@@ -66,7 +66,7 @@ func request(secret string) *http.Request {
 	return &http.Request{RemoteAddr: "192.0.2.200", Header: http.Header{"Authorization": {"Bearer " + secret}}}
 }
 
-// who returns the name of a request's principal, or why it is refused as the log has it.
+// who returns the name of a request's principal, or the reason in the log why it is refused.
 func (d *door) who(r *http.Request) string {
 	d.t.Helper()
 	p, err := d.auth.Principal(r, wasmtools.Everybody())
@@ -157,13 +157,13 @@ func TestGuesses(t *testing.T) {
 	}
 }
 
-// made returns a token of a form that is right, which nobody has.
+// made returns a well-formed token that nobody has.
 func made(t *testing.T) string {
 	t.Helper()
 	return open(t, memory.New()).add("x")
 }
 
-// TestRevoke replays what was revoked.
+// TestRevoke uses tokens again that were revoked.
 // Proves: A caller reaches its own tools only
 func TestRevoke(t *testing.T) {
 	t.Parallel()
@@ -215,7 +215,7 @@ func TestRevoke(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	later := open(t, store) // as a new process
+	later := open(t, store) // like a new process
 	later.want(again, "ci")
 	later.want(secret, "is not known")
 	later.want("", "refused")
@@ -229,12 +229,12 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
-// TestRaces revokes tokens while they are used, rotated and given other scopes: no request that comes after the answer is let in.
+// TestRaces revokes tokens while they are used, rotated and given other scopes: no request after the confirmation is let in.
 // Proves: A caller reaches its own tools only
 func TestRaces(t *testing.T) {
 	t.Parallel()
 	store := memory.New()
-	d, other := open(t, store), open(t, store) // two processes, as far as the store goes
+	d, other := open(t, store), open(t, store) // for the store, these are two processes
 	for range 100 {
 		secret := d.add("ci", "*")
 		stop, stopped := make(chan struct{}), make(chan struct{})
@@ -272,7 +272,7 @@ func TestRaces(t *testing.T) {
 	}
 }
 
-// TestReserve has many make a token of the same name at once: the others learn that it is there before they have begun, or leave.
+// TestReserve lets many callers make a token of the same name at once: all but one learn that it exists before they have begun, or leave.
 func TestReserve(t *testing.T) {
 	t.Parallel()
 	d := open(t, memory.New())
@@ -317,7 +317,7 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// TestAttenuateUpwards asks for more in every way.
+// TestAttenuateUpwards asks for more rights in every way.
 // Proves: A caller reaches its own tools only
 func TestAttenuateUpwards(t *testing.T) {
 	t.Parallel()
@@ -329,7 +329,7 @@ func TestAttenuateUpwards(t *testing.T) {
 	by := d.principal(secret)
 	for name, test := range map[string]struct {
 		spec tokens.Spec
-		want string // empty: it is made
+		want string // empty if it is made
 	}{
 		"less":                  {tokens.Spec{Scopes: []string{"math/add"}}, ""},
 		"the same":              {tokens.Spec{Scopes: []string{"math/*", "metrics"}, Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.128/25")}, Lifetime: time.Minute}, ""},
@@ -384,7 +384,7 @@ func TestAttenuateUpwards(t *testing.T) {
 	}
 }
 
-// TestManyNarrowOnes fills the state with what a token can make.
+// TestManyNarrowOnes makes as many tokens with one token as it can.
 func TestManyNarrowOnes(t *testing.T) {
 	t.Parallel()
 	d := open(t, memory.New())
@@ -400,8 +400,7 @@ func TestManyNarrowOnes(t *testing.T) {
 	t.Error("there is no end")
 }
 
-// TestExpiredNarrowOnes makes narrower tokens that last an hour, for days: those that have expired keep no others from being made, and don't become
-// ever more.
+// TestExpiredNarrowOnes makes narrower tokens that last an hour, for days: expired ones don't keep others from being made, and don't pile up.
 func TestExpiredNarrowOnes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -419,7 +418,7 @@ func TestExpiredNarrowOnes(t *testing.T) {
 			if _, _, err := d.Attenuate(t.Context(), by, spec); err != nil {
 				t.Fatalf("after %d: %v", i, err)
 			}
-			time.Sleep(2 * time.Minute) // so 30 of them are valid
+			time.Sleep(2 * time.Minute) // so that 30 of them are valid
 		}
 		valid, expired := 0, 0
 		all, err := d.List()
@@ -440,7 +439,7 @@ func TestExpiredNarrowOnes(t *testing.T) {
 	})
 }
 
-// TestNarrowOnesInADay makes narrower tokens that end at once, one after the other: there is an end to it, so that they can't fill the audit.
+// TestNarrowOnesInADay makes narrower tokens that expire at once, one after another: their number is limited, so that they can't fill the audit.
 func TestNarrowOnesInADay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -466,8 +465,8 @@ func TestNarrowOnesInADay(t *testing.T) {
 	})
 }
 
-// TestManyPatterns makes narrower tokens with patterns that take long to be compared. The one that makes them can be changed soon all the same, and
-// what takes no time to compare is made on.
+// TestManyPatterns makes narrower tokens with patterns that take long to compare. Their maker can still be changed quickly, and tokens without such
+// patterns can still be made.
 func TestManyPatterns(t *testing.T) {
 	t.Parallel()
 	d := open(t, memory.New())
@@ -507,7 +506,7 @@ func by1(d *door, name string) tokens.Token {
 	return all
 }
 
-// TestScopes changes what a token may do. The tokens that it made change with it.
+// TestScopes changes the scopes of a token. The tokens that it made change with it.
 // Proves: A caller reaches its own tools only
 func TestScopes(t *testing.T) {
 	t.Parallel()
@@ -552,7 +551,7 @@ func TestScopes(t *testing.T) {
 
 func list(words []string) string { return "[" + strings.Join(words, " ") + "]" }
 
-// TestRotate has both secrets taken for a while.
+// TestRotate checks that both secrets are accepted for a while.
 func TestRotate(t *testing.T) {
 	t.Parallel()
 	d := open(t, memory.New())
@@ -613,7 +612,7 @@ func TestBadSpecs(t *testing.T) {
 	}
 }
 
-// TestKept looks into the state for what was shown once.
+// TestKept checks that the state does not contain the secrets, which are shown only once.
 // Proves: Secrets stay secret
 func TestKept(t *testing.T) {
 	t.Parallel()
@@ -642,7 +641,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestForeignRecords has the state hold what this version can't read: it stays as it is, and lets nobody in.
+// TestForeignRecords has a state with records that this version can't read: they are not changed, and let nobody in.
 func TestForeignRecords(t *testing.T) {
 	t.Parallel()
 	store := memory.New()

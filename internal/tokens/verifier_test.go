@@ -26,7 +26,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 )
 
-// TestForm finds tokens as scanners do.
+// TestForm finds tokens in texts, as scanners do.
 func TestForm(t *testing.T) {
 	t.Parallel()
 	d := open(t, memory.New())
@@ -44,7 +44,7 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// TestExpiry waits for the ends of tokens. Who listens is told.
+// TestExpiry waits until tokens expire. Subscribers are called.
 // Proves: A caller reaches its own tools only
 func TestExpiry(t *testing.T) {
 	t.Parallel()
@@ -97,16 +97,16 @@ func TestExpiry(t *testing.T) {
 		if err != nil || time.Until(now.Expires) != time.Hour {
 			t.Errorf("got %+v, %v", now, err)
 		}
-		d.want(short, "is not known") // a grace does not give back what has expired
+		d.want(short, "is not known") // a grace does not make an expired token valid again
 		d.want(revived, "short")
-		d.want(child, "has expired") // it was given no more than the first hour
+		d.want(child, "has expired") // its lifetime is still the first hour
 		time.Sleep(89 * 24 * time.Hour)
 		d.want(usual, "usual")
 		time.Sleep(24 * time.Hour)
 		d.want(usual, "has expired")
 		time.Sleep(30 * 24 * time.Hour)
 		d.want(forever, "forever")
-		if _, _, err := store.Space(tokens.Space).List(t.Context(), "", "", 0); err != nil { // the store forgets what is past
+		if _, _, err := store.Space(tokens.Space).List(t.Context(), "", "", 0); err != nil { // the store forgets expired entries
 			t.Error(err)
 		}
 		synctest.Wait()
@@ -120,7 +120,7 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
-// TestGrace has the old secret end.
+// TestGrace checks that the old secret expires.
 func TestGrace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestGrace(t *testing.T) {
 	})
 }
 
-// TestUse notes when a token was used, and writes it now and then.
+// TestUse checks that the last use of a token is recorded, and written now and then.
 func TestUse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestUse(t *testing.T) {
 		written := store.sets.Load()
 		for range 10_000 {
 			d.want(secret, "ci")
-			time.Sleep(18 * time.Millisecond) // three minutes in all
+			time.Sleep(18 * time.Millisecond) // three minutes in total
 		}
 		synctest.Wait()
 		if got := store.sets.Load() - written; got < 1 || got > 4 {
@@ -167,7 +167,7 @@ func TestUse(t *testing.T) {
 	})
 }
 
-// A counted is a store that counts its writes.
+// A counted is a state that counts its writes.
 type counted struct {
 	state.Store
 	sets atomic.Int64
@@ -185,7 +185,7 @@ func (c countedSpace) Set(ctx context.Context, key string, value []byte, expect 
 	return c.Space.Set(ctx, key, value, expect, o)
 }
 
-// TestNetworks asks from everywhere.
+// TestNetworks sends requests from many addresses.
 func TestNetworks(t *testing.T) {
 	t.Parallel()
 	digest := sha256.Sum256([]byte("s3cret"))
@@ -202,7 +202,7 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// TestDeclared takes up one configuration after the other.
+// TestDeclared puts one configuration after another in force.
 func TestDeclared(t *testing.T) {
 	t.Parallel()
 	token := func(name, secret string, scopes ...string) config.Token {
@@ -243,7 +243,7 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
-// TestLost: if the state can't be read, nobody knows whether it has tokens, so only tokens from elsewhere let anybody in.
+// TestLost checks that only declared tokens let anybody in while the state can't be read, since it may have tokens.
 func TestLost(t *testing.T) {
 	t.Parallel()
 	lost := local.Lost(errors.New("the disk is on fire"), local.Options{})
@@ -264,7 +264,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestMark: once a token was made, nobody is let in without one, whatever becomes of the state; before, a state that can't be read shuts nobody out.
+// TestMark checks that once a token was made, nobody is let in without one, whatever happens to the state. Before that, a state that can't be read
+// shuts nobody out.
 func TestMark(t *testing.T) {
 	t.Parallel()
 	mark := filepath.Join(t.TempDir(), "tokens.made")
@@ -299,7 +300,7 @@ func TestMark(t *testing.T) {
 	if err := os.Remove(mark); err != nil {
 		t.Fatal(err)
 	}
-	if opened(store, mark) { // a copy of the state brings its mark along
+	if opened(store, mark) { // a copy of the state includes the record of that
 		t.Error("everybody is let in by a state with tokens and no mark")
 	}
 	if _, err := os.Stat(mark); err != nil {
@@ -307,7 +308,7 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// TestUnmarked makes tokens where the mark can't be made only if that was said: the state is elsewhere then, and has a note of its own.
+// TestUnmarked checks that tokens are made without the mark only if Unmarked is set: then the state is elsewhere, and has a record of its own.
 func TestUnmarked(t *testing.T) {
 	t.Parallel()
 	mark := filepath.Join(testkit.Put(t, t.TempDir(), "file", ""), "tokens.made")
@@ -318,7 +319,7 @@ func TestUnmarked(t *testing.T) {
 		if _, _, err := s.Add(t.Context(), tokens.Spec{Name: "ci"}); (err == nil) != unmarked {
 			t.Errorf("unmarked %t: got %v", unmarked, err)
 		}
-		if unmarked { // one of another process comes behind all that was made here, and each of them is a chance to warn once more
+		if unmarked { // the other process's token comes after all those made here, each of which could cause another warning
 			open(t, store).add("later", "*")
 			testkit.Until(t, "the later token is known", func() bool { return s.Len() == 2 })
 			if n := log.Count("the file that records that tokens were made can't be written"); n != 1 {
@@ -342,7 +343,7 @@ func TestUnmarked(t *testing.T) {
 	}
 }
 
-// TestSubscribe tells who made documents of what callers have to show.
+// TestSubscribe checks that subscribers are called when the required credentials change.
 func TestSubscribe(t *testing.T) {
 	t.Parallel()
 	d := open(t, memory.New())
@@ -405,7 +406,7 @@ func BenchmarkVerify(b *testing.B) {
 			b.Fatal(err)
 		}
 		text := string(e.Value)
-		store = memory.New() // its Set counts all that there is
+		store = memory.New() // its Set counts all tokens
 		for i := range n {
 			id := fmt.Sprintf("%010d", i)
 			other := strings.Replace(strings.Replace(text, `"id":"`, `"id":"`+id+`","was":"`, 1), `"sha256":"`, `"sha256":"`+fmt.Sprintf("%064d", i)+`","old":"`, 1)
@@ -433,12 +434,12 @@ func BenchmarkVerify(b *testing.B) {
 
 var _ auth.Verifier = (*tokens.Verifier)(nil)
 
-// TestChangedWhileAsking changes a token while a request with it is answered: it is the same token, with the rights that it has by now.
+// TestChangedWhileAsking changes a token while a request with it is answered: the request uses the same token, with its present rights.
 func TestChangedWhileAsking(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(d *door) error
-		scopes string // of the token by then; empty: it is another one
+		scopes string // the token's scopes by then; empty if it is another token
 	}{
 		"a reload": {func(d *door) error { d.declare([]config.Token{{Name: "other"}}, d.verifier); return nil }, "[math/* web/*]"},
 		"another rate": {func(d *door) error {

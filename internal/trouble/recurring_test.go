@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/trouble"
 )
 
-// TestRecurring has something begin to go wrong, go on, end and begin again.
+// TestRecurring lets a trouble begin, continue, end and begin again.
 func TestRecurring(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

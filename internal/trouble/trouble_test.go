@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/trouble"
 )
 
-// TestTrouble begins and ends again and again: each is told once.
+// TestTrouble begins and ends a trouble again and again: each time is logged once.
 func TestTrouble(t *testing.T) {
 	t.Parallel()
 	log := &testkit.Log{}
@@ -30,7 +30,7 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// TestTroubleOfMany has many tell of the same at once: it is told once.
+// TestTroubleOfMany reports the same trouble from many goroutines at once: it is logged once.
 func TestTroubleOfMany(t *testing.T) {
 	t.Parallel()
 	log := &testkit.Log{}

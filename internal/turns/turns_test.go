@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/turns"
 )
 
-// TestTurns makes keys wait for a place: they take turns, whichever wants most.
+// TestTurns makes keys wait for a place: they take turns, however many each wants.
 // Proves: A tool stops
 func TestTurns(t *testing.T) {
 	t.Parallel()
@@ -70,7 +70,7 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// TestAll has many come and go: no more are inside than there are places, and none is lost.
+// TestAll lets many goroutines enter and leave: no more of them are inside than there are places, and no place is lost.
 // Proves: A tool stops
 func TestAll(t *testing.T) {
 	t.Parallel()
@@ -110,8 +110,8 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// TestParties has a party want many places, for several keys: others have as many as it has, and its keys share what it has. Who has fewest keeps what
-// it has.
+// TestParties lets a party want many places for several keys: others get as many as it has, and its keys share its places. The party with the fewest
+// places keeps them.
 // Proves: Clients keep nobody out
 func TestParties(t *testing.T) {
 	t.Parallel()
@@ -119,8 +119,8 @@ func TestParties(t *testing.T) {
 		name   string
 		places int
 		wants  string // parties and keys, in the order in which they come; the first ones find a place free
-		passes string // who passes a place on, if need be
-		want   string // who has a place in the end
+		passes string // those who pass a place on if others wait
+		want   string // those who have a place in the end
 	}{
 		{"one party and key", 2, "1a 1a 1a 1a", "1a", "1a 1a"},
 		{"a party takes its turn", 1, "1a 1a 2a", "1a", "1a"},
@@ -185,7 +185,7 @@ func TestParties(t *testing.T) {
 	}
 }
 
-// BenchmarkTurns is what a place costs that is free, and one that has to be waited for.
+// BenchmarkTurns measures taking a free place, and one that has to be waited for.
 func BenchmarkTurns(b *testing.B) {
 	type caller struct {
 		origin, realm, name string

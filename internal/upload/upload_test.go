@@ -16,10 +16,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/upload"
 )
 
-// scripted returns a directory whose scripts are served.
+// scripted returns a directory that serves scripts.
 func scripted(path string) upload.Directory { return upload.Directory{Path: path, Scripts: pythons{}} }
 
-// pythons knows scripts in Python.
+// pythons recognises scripts in Python.
 type pythons struct{}
 
 func (pythons) IsScript(name string) bool { return strings.HasSuffix(name, ".py") }
@@ -40,7 +40,7 @@ func put(directory, name, content string) error {
 	return f.Commit()
 }
 
-// files returns all that is in a directory, with what is hidden.
+// files returns all files in a directory, including hidden ones.
 func files(t *testing.T, directory string) string {
 	t.Helper()
 	var all []string
@@ -60,7 +60,7 @@ func files(t *testing.T, directory string) string {
 	return strings.Join(all, " ")
 }
 
-// TestNames has no name that leads out of the directory, or that some file system would take for another one.
+// TestNames checks that names are refused that lead out of the directory, or that some file system would take for another name.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
@@ -102,7 +102,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestPartsOfScripts puts no script where it would not be served, and makes no folder for it.
+// TestPartsOfScripts checks that no script is put where it would not be served, and no folder is made for it.
 func TestPartsOfScripts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -123,7 +123,7 @@ func TestPartsOfScripts(t *testing.T) {
 	}
 }
 
-// TestPut makes and replaces files, and leaves nothing behind of those that are given up.
+// TestPut makes and replaces files, and checks that those that are given up leave nothing behind.
 func TestPut(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -168,7 +168,7 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// TestLinks follows no link, wherever it leads, and replaces none.
+// TestLinks checks that no link is followed or replaced, wherever it leads.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -218,7 +218,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestCase refuses a name that differs from another one in case only, in a folder and in the file.
+// TestCase checks that a name is refused that differs from another one only in case, in a folder or in the file.
 func TestCase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -245,7 +245,7 @@ func TestCase(t *testing.T) {
 	}
 }
 
-// TestSweep removes what was left of puts long ago, and nothing else.
+// TestSweep checks that files of unfinished uploads of long ago are removed, and nothing else.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -263,7 +263,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestNewFolderOfSeveral begins several files at the same moment whose folder does not exist yet: all of them come into it.
+// TestNewFolderOfSeveral begins several files at the same moment in a folder that does not exist yet: all of them are put there.
 func TestNewFolderOfSeveral(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()

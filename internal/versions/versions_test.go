@@ -40,7 +40,7 @@ func keep(s *versions.Store, f versions.File, content string) error {
 	return s.Keep(f, digestOf(content), int64(len(content)), strings.NewReader(content))
 }
 
-// contents returns what is kept of a file, the newest first.
+// contents returns the stored versions of a file, the newest first.
 func contents(t *testing.T, s *versions.Store, f versions.File) string {
 	t.Helper()
 	all, err := s.Of(f)
@@ -63,7 +63,7 @@ var (
 	other = versions.File{Source: "/srv/tools", Name: "math/ADD.wasm"}
 )
 
-// keepAll keeps contents, each later than the one before.
+// keepAll stores contents, each later than the one before.
 func keepAll(t *testing.T, s *versions.Store, f versions.File, all ...string) {
 	t.Helper()
 	for _, content := range all {
@@ -85,7 +85,7 @@ func later(t *testing.T, s *versions.Store, f versions.File) {
 	}
 }
 
-// TestKeep keeps the last five of a file, also for a store that is opened later, and those of other files apart.
+// TestKeep checks that the last five versions of a file are kept, also for a store that is opened later, and separately for each file.
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")
@@ -130,7 +130,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestKeepRefuses keeps nothing that is not what its digest says, or too large, and does without a place to keep it.
+// TestKeepRefuses checks that a content is not stored if it does not match its digest or is too large, and that there need not be a directory.
 func TestKeepRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -173,7 +173,7 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, errors.New("the disk is gone") }
 
-// TestBytes has old versions make room for newer ones, but neither the last one of a file that is there, nor one that was rolled back to.
+// TestBytes checks that old versions make room for newer ones, except the last one of an existing file and one that was rolled back to.
 func TestBytes(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir(), 4, memory.New().Space("rollbacks"))
@@ -188,7 +188,7 @@ func TestBytes(t *testing.T) {
 		t.Errorf("got %s, want what is newest, and what was rolled back to", got)
 	}
 	s.SetLive([]versions.File{file, other})
-	keepAll(t, s, other, "y") // in place of what is gone
+	keepAll(t, s, other, "y") // in place of the removed version
 	if got := contents(t, s, gone) + contents(t, s, other); got != "y x" {
 		t.Errorf("got %s", got)
 	}
@@ -200,7 +200,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestDamaged gives out nothing that is not what was kept.
+// TestDamaged checks that a damaged version is never returned.
 func TestDamaged(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(path string) error{
@@ -233,7 +233,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestRollback has a rollback hold until the source has another content, also after a restart.
+// TestRollback checks that a rollback holds until the source has other content, also over a restart.
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	dir, store := t.TempDir(), memory.New()
@@ -276,8 +276,8 @@ func TestRollback(t *testing.T) {
 	instead(file, "b", "b")
 }
 
-// TestAfterRollback has the next rollback go to the version that a file was rolled back to, once something else has come: what it was rolled
-// back over was bad.
+// TestAfterRollback checks that, after new content has come, the next rollback goes to the version that the file was rolled back to, and not to the
+// bad one that it was rolled back from.
 func TestAfterRollback(t *testing.T) {
 	t.Parallel()
 	for name, come := range map[string]func(s *versions.Store) error{
@@ -314,7 +314,7 @@ func TestAfterRollback(t *testing.T) {
 	}
 }
 
-// TestForeignRecord refuses records that name what is not a version, such as a file elsewhere.
+// TestForeignRecord checks that records are refused that name something else than a version, such as a file elsewhere.
 func TestForeignRecord(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"../state.db", "", "/etc/passwd", "000000000000-" + digestOf("b") + "-0123456789abcdef-x"} {
@@ -336,7 +336,7 @@ func TestForeignRecord(t *testing.T) {
 	}
 }
 
-// TestTogether keeps, reads and rolls back from many goroutines.
+// TestTogether stores, reads and rolls back versions from many goroutines.
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir(), 6, memory.New().Space("rollbacks"))
@@ -358,7 +358,8 @@ func TestTogether(t *testing.T) {
 	all.Wait()
 }
 
-// TestAgain puts back a version that was served before: then that is the one before the next, and the last to go. What is damaged is kept anew.
+// TestAgain puts back a version that was served before: then it is the version before the next one, and the last to be removed. A damaged version is
+// stored again.
 func TestAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -374,7 +375,7 @@ func TestAgain(t *testing.T) {
 	if err := s.Roll(t.Context(), versions.Rollback{File: file, Over: digestOf("e"), Digest: digestOf("c")}); err != nil {
 		t.Fatal(err)
 	}
-	keepAll(t, s, file, "c") // as it is served
+	keepAll(t, s, file, "c") // the version that is served
 	if got := contents(t, open(t, dir, 100, nil), file); got != "e good d c worse" {
 		t.Errorf("a rollback is taken for a new version: got %s", got)
 	}

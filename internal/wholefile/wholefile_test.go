@@ -29,7 +29,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestWriteKeeps makes a file that is replaced keep its mode, and a link stay one.
+// TestWriteKeeps checks that a replaced file keeps its mode, and that a link stays a link.
 func TestWriteKeeps(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -9,13 +9,13 @@ import (
 	"github.com/toolsrv/toolsrv/internal/metrics/counters"
 )
 
-// TestBounded counts more keys than have a counter of their own, from several goroutines.
+// TestBounded counts more keys than can have counters of their own, from several goroutines.
 func TestBounded(t *testing.T) {
 	t.Parallel()
 	const most, keys, each, goroutines = 10, 30, 100, 4
 	m := counters.New[string, atomic.Uint64](most, "rest")
 	for i := range most {
-		m.Of(fmt.Sprint(i)) // so that it is known which ones these are
+		m.Of(fmt.Sprint(i)) // so that these keys get counters of their own
 	}
 	var all sync.WaitGroup
 	for range goroutines {

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestFiles compares the files in the tree with what the program is made of today.
+// TestFiles compares the files in the tree with the present parts of the program.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t, "go")

@@ -249,7 +249,7 @@ func TestForeign(t *testing.T) {
 	if _, err := again.Space("a").Set(t.Context(), "behind", nil, state.Any, state.SetOptions{}); err != nil { // which comes after all of it
 		t.Fatal(err)
 	}
-	if foreign, damaged := log.Count("is ignored, since toolsrv writes none like it"), log.Count("can't be read, and counts as deleted"); foreign != 1 || damaged != 1 || log.Count("level=WARN") != 2 {
+	if foreign, damaged := log.Count("is ignored, since toolsrv does not write such messages"), log.Count("can't be read, and counts as deleted"); foreign != 1 || damaged != 1 || log.Count("level=WARN") != 2 {
 		t.Errorf("%d lines of foreign messages, and %d of damaged entries, want one of each:\n%s", foreign, damaged, &log)
 	}
 }

@@ -84,7 +84,7 @@ func (w *rewriter) writeTables(r *wasmbin.Reader) []byte {
 	for range n {
 		start := r.Pos
 		if r.Data[r.Pos] == 0x40 {
-			r.Fail(start, "a table with an initial value is %w: fill it by an element segment", wasmbin.ErrUnsupported)
+			r.Fail(start, "a table with an initial value is %w: fill it with an element segment", wasmbin.ErrUnsupported)
 			return nil
 		}
 		t := r.Table()

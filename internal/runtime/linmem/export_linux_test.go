@@ -20,7 +20,7 @@ func NewReadImage(content []byte) (*Image, error) {
 
 const KeepResident, AgeEvery = keepResident, ageEvery
 
-// Provides reports whether the system can give a memory pages before they are written, and also reports such pages.
+// Provides reports whether the system can provide a memory's pages before they are written, and then reports them as resident.
 func Provides(t testing.TB, image *Image) bool {
 	if image.slot == nil {
 		return false

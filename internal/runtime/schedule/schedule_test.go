@@ -128,8 +128,8 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestNobodyStarves has clients wait for one module after another, in random order, all of which were queued before. Each client waits only as long
-// as the jobs take that the other clients wait for, not until everything queued before is done.
+// TestNobodyStarves has clients wait for one module after another, in random order, all of which were queued before. Each client waits only for the
+// jobs of the other clients, not for everything that was queued before.
 func TestNobodyStarves(t *testing.T) {
 	t.Parallel()
 	const modules, clients, processors = 2000, 48, 2

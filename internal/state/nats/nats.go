@@ -136,7 +136,7 @@ func Begin(o Options) *Store {
 		copy: newReplica(), writers: writers{of: map[string]*writer{}},
 	}
 	begins := func(what string) *trouble.Recurring { return trouble.NewRecurring(o.Log, slog.LevelWarn, what, "") }
-	s.foreign = begins("a message in the bucket of the state is ignored, since toolsrv writes none like it")
+	s.foreign = begins("a message in the bucket of the state is ignored, since toolsrv does not write such messages")
 	s.damaged = begins("an entry in the bucket of the state can't be read, and counts as deleted")
 	s.formless = begins("the state's information about the forms of records is ignored")
 	s.peers = peers{s}

@@ -97,7 +97,7 @@ func returned(stack []uint64, err error) Result {
 		return Result{End: Reported, Starved: code == 2, Message: silent[code]}
 	default:
 		return Result{End: Wrong, Starved: true,
-			Message: fmt.Sprintf("The tool returned %d instead of 0 (done), 1 (failed) or 2 (failed for want of memory).", int32(code))}
+			Message: fmt.Sprintf("The tool returned %d instead of 0 (done), 1 (failed) or 2 (failed for lack of memory).", int32(code))}
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
-// TestProgress makes Go functions report more often than is told, in numbers that make no sense, and before they fail.
+// TestProgress lets Go functions report more often than reports pass, in numbers that make no sense, and before they fail.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	report := func(_ context.Context, call *wasmtools.Call, fails bool) (int, error) {

@@ -29,7 +29,7 @@ func TestError(t *testing.T) {
 	}
 }
 
-// Clients of FastAPI read this shape.
+// Clients of FastAPI read this form.
 func TestViolationJSON(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// TestFingerprint changes with each thing that clients are shown of a tool, and with nothing else.
+// TestFingerprint checks that the fingerprint changes with everything that clients see of a tool, and with nothing else.
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	compiled := func(text string) *schema.Schema {

@@ -17,7 +17,7 @@ func TestToolCheck(t *testing.T) {
 	long := strings.Repeat("a", 32)
 	for name, c := range map[string]struct {
 		tool *wasmtools.Tool
-		want string // empty: nothing is wrong
+		want string // empty if nothing is wrong
 	}{
 		"right":                    {tool("math", "add"), ""},
 		"at the top":               {tool("", "add"), ""},

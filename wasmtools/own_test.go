@@ -10,12 +10,12 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A runner stands for the sandbox: a Caller whose word counts as it is.
+// A runner stands in for the sandbox: a Caller whose results are used as they are.
 type runner struct{ wasmtools.CallerFunc }
 
 func (runner) IsRunner() {}
 
-// TestNativeOutcomes shows what clients learn of what a Go function returns.
+// TestNativeOutcomes checks what clients see of what a Go function returns.
 // Proves: Answers and logs show what is meant to be seen
 func TestNativeOutcomes(t *testing.T) {
 	t.Parallel()
@@ -58,7 +58,7 @@ func TestNativeOutcomes(t *testing.T) {
 	}
 }
 
-// TestRunnerOutcomes leaves what a sandbox returns as it is: it has looked at it, and its errors are the service's.
+// TestRunnerOutcomes checks that results of a sandbox are not changed: the sandbox has checked them, and its errors are the service's.
 func TestRunnerOutcomes(t *testing.T) {
 	t.Parallel()
 	var result []byte

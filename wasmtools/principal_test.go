@@ -74,7 +74,7 @@ func TestWhoMayAll(t *testing.T) {
 	}
 }
 
-// TestMayCall has principals with fingerprints, of which some are the tool's.
+// TestMayCall tries principals with fingerprints, some of which are the tool's.
 // Proves: A caller reaches its own tools only
 func TestMayCall(t *testing.T) {
 	t.Parallel()
@@ -96,7 +96,7 @@ func TestMayCall(t *testing.T) {
 		"math/sub@" + is:                      {false, false},
 		"math@" + is:                          {false, false},
 		"math/add/deep@" + is + " text":       {false, false},
-		"math/add@" + is1 + " math/*":         {true, true}, // scopes add up; package scope refuses both in one token
+		"math/add@" + is1 + " math/*":         {true, true}, // scopes add up; package scope refuses such a pair in one token
 	} {
 		p, err := wasmtools.NewPrincipal("ci", "test", strings.Fields(scopes)...)
 		if err != nil {
@@ -123,7 +123,7 @@ func TestMayCall(t *testing.T) {
 	}
 }
 
-// BenchmarkMayCall shows what a fingerprint costs a call, and what it costs those who have none.
+// BenchmarkMayCall measures a call with a fingerprint and one without.
 func BenchmarkMayCall(b *testing.B) {
 	add := &wasmtools.Tool{Namespace: "math", Name: "add", Description: "Adds.", Parameters: schema.MustCompile(`{"type":"object"}`), Caller: wasmtools.CallerFunc(nil)}
 	table, err := wasmtools.NewRouteTable(add)
@@ -180,7 +180,7 @@ func TestMayAllocatesNothing(t *testing.T) {
 	}
 }
 
-// lines are a listener that keeps what it hears.
+// lines is a listener that keeps all lines.
 type lines []string
 
 func (l *lines) Log(level slog.Level, source, line string) {
@@ -191,7 +191,7 @@ func (l *lines) Progress(done, total float64, message string) {
 	*l = append(*l, fmt.Sprintf("%v of %v %s", done, total, message))
 }
 
-// TestToolKnowsItsCall makes a Go function look at who calls, and say something before it is done.
+// TestToolKnowsItsCall lets a Go function find out who calls, and log something before it returns.
 func TestToolKnowsItsCall(t *testing.T) {
 	t.Parallel()
 	tool := gotool.NewWithCall("who", "Tell who calls.", func(_ context.Context, call *wasmtools.Call, in struct{}) (string, error) {
@@ -210,7 +210,7 @@ func TestToolKnowsItsCall(t *testing.T) {
 	}
 }
 
-// TestRoles gives a principal roles, which its scopes don't give it.
+// TestRoles checks that a principal has only the roles that it was given, and none from its scopes.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	p, err := wasmtools.NewPrincipal("ci", "test", "*", "admin")

@@ -12,8 +12,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// TestReplaceReuses compares a table whose tools change again and again, and which reuses what it knows, with a new one of the same
-// tools: sorted or not, and with conflicts.
+// TestReplaceReuses compares a table whose tools change again and again, and which reuses its entries, with a new table of the same tools: sorted or
+// not, and with conflicts.
 func TestReplaceReuses(t *testing.T) {
 	t.Parallel()
 	const seed = 5

@@ -26,7 +26,7 @@ func someTools() []*wasmtools.Tool {
 	return []*wasmtools.Tool{tool("web", "get"), tool("math", "add"), tool("math", "div"), tool("math/big", "add"), tool("mathematics", "prove"), tool("", "now")}
 }
 
-// states writes a table as "path", "path!" where it is disabled, "path!reason" where a reason was given.
+// states returns the tools of a table as "path", or "path!" for a disabled one, or "path!reason" if there is a reason.
 func states(g *wasmtools.Generation) string {
 	var all []string
 	for _, r := range g.Routes() {
@@ -39,7 +39,7 @@ func states(g *wasmtools.Generation) string {
 	return strings.Join(all, " ")
 }
 
-// setPolicy configures a table with the tools that it has.
+// setPolicy configures a table and keeps its tools.
 func setPolicy(t *testing.T, table *wasmtools.RouteTable, p wasmtools.Policy) {
 	t.Helper()
 	var tools []*wasmtools.Tool
@@ -51,7 +51,7 @@ func setPolicy(t *testing.T, table *wasmtools.RouteTable, p wasmtools.Policy) {
 	}
 }
 
-// TestComing asks what may come, of generations from before and after it was said how to find out.
+// TestComing asks which tools may come, of generations from before and after SetComing.
 func TestComing(t *testing.T) {
 	t.Parallel()
 	table, err := wasmtools.NewRouteTable()
@@ -145,7 +145,7 @@ func TestPolicy(t *testing.T) {
 			t.Parallel()
 			table := newTable(t, someTools()...)
 			setPolicy(t, table, c.policy)
-			clear(c.policy.Enabled) // the table keeps no hold of the caller's
+			clear(c.policy.Enabled) // the table must not keep the caller's map
 			clear(c.policy.Disabled)
 			clear(c.policy.Reasons)
 			if err := table.Replace(someTools(), nil); err != nil {
@@ -205,7 +205,7 @@ func TestSwitches(t *testing.T) {
 			if got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
-			// The same tools from new files are switched as they were.
+			// The same tools from new files keep their switches.
 			if err := table.Replace(someTools(), nil); err != nil {
 				t.Fatal(err)
 			}
@@ -241,7 +241,7 @@ func TestSwitchesOfWhatComesLater(t *testing.T) {
 	}
 }
 
-// TestSwitchTimes tells which switches hold since when.
+// TestSwitchTimes checks which switches there are, and since when.
 func TestSwitchTimes(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
@@ -396,7 +396,7 @@ func TestSubscribe(t *testing.T) {
 	}
 }
 
-// Readers see whole generations only, in order, and subscribers every one of them, while tools and switches change.
+// While tools and switches change, readers only see complete generations, in order, and subscribers get every one of them.
 func TestRouteTableHammer(t *testing.T) {
 	t.Parallel()
 	const rounds = 200
@@ -412,7 +412,7 @@ func TestRouteTableHammer(t *testing.T) {
 		if g.Number() != seen+1 {
 			t.Errorf("generation %d follows %d", g.Number(), seen)
 		}
-		seen = g.Number() // the race detector says whether calls come one at a time
+		seen = g.Number() // the race detector would notice calls at the same time
 	})
 	var writers, readers sync.WaitGroup
 	done := make(chan struct{})
@@ -523,7 +523,7 @@ func BenchmarkRouteTable(b *testing.B) {
 	}
 }
 
-// TestUngranted has tools that lack something: they are not enabled, and the operator's switch is told first.
+// TestUngranted has tools that lack a grant: they are not enabled, and the operator's switch is reported first.
 func TestUngranted(t *testing.T) {
 	t.Parallel()
 	lacks, off := tool("math", "add"), tool("math", "sub")

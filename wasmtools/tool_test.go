@@ -18,7 +18,7 @@ func tool(namespace, name string) *wasmtools.Tool {
 	return &wasmtools.Tool{Namespace: namespace, Name: name, Description: "A tool.", Parameters: anything, Caller: echo}
 }
 
-// from returns a tool with a file.
+// from returns a tool of a file.
 func from(source, namespace, name string) *wasmtools.Tool {
 	t := tool(namespace, name)
 	t.Source = source

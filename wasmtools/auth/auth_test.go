@@ -215,7 +215,7 @@ func TestHammer(t *testing.T) {
 	}
 }
 
-// TestSubscribe makes sure that subscribers hear each time that the service opens or closes, and nothing else.
+// TestSubscribe checks that subscribers are called each time that the service opens or closes, and not otherwise.
 func TestSubscribe(t *testing.T) {
 	t.Parallel()
 	a := newAuth(t)

@@ -168,7 +168,7 @@ func nameOf(t *testing.T, b *auth.Authenticator, token string) string {
 	return p.String()
 }
 
-// TestTokensKeepTheirNames changes the set of tokens: no token gets a name that another one had.
+// TestTokensKeepTheirNames changes the set of tokens, and checks that no token gets a name that another one had.
 // Proves: Secrets stay secret
 func TestTokensKeepTheirNames(t *testing.T) {
 	t.Parallel()
@@ -176,7 +176,7 @@ func TestTokensKeepTheirNames(t *testing.T) {
 	b := auth.Dependency(a)
 	for _, step := range []struct {
 		change func()
-		want   string // names of one, two, three and four
+		want   string // the names of one, two, three and four
 	}{
 		{func() {}, "token-1 token-2 token-3 refused"},
 		{func() { _ = a.AddToken("one") }, "token-1 token-2 token-3 refused"},

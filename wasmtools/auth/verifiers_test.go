@@ -12,11 +12,11 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 )
 
-// A badge is a verifier that knows whom a header names.
+// A badge is a verifier that takes the caller's name from a header.
 type badge struct {
 	name    string
 	open    bool
-	err     error // instead of an answer to a badge that is shown
+	err     error // returned for every badge that is shown
 	version uint64
 	tell    func()
 }
@@ -27,7 +27,7 @@ func (b *badge) Verify(r *http.Request) (*wasmtools.Principal, error) {
 	case shown == "":
 		return nil, nil
 	case b.err != nil:
-		return wasmtools.Everybody(), b.err // what comes with an error does not count
+		return wasmtools.Everybody(), b.err // the principal that comes with an error is ignored
 	case shown != "valid":
 		return nil, nil
 	}
@@ -97,7 +97,7 @@ func TestAlternatives(t *testing.T) {
 	}
 }
 
-// TestSchemes lists the ways in which a request can be let in at the moment.
+// TestSchemes checks the list of the ways in which a request can be let in at the moment.
 func TestSchemes(t *testing.T) {
 	t.Parallel()
 	tokens, red := newAuth(t), &badge{name: "Red", open: true}
@@ -145,7 +145,7 @@ func TestBadSchemes(t *testing.T) {
 	}
 }
 
-// TestMoment makes the two verifiers change hands: a client that has a token the whole time is let in the whole time.
+// TestMoment moves a token from one verifier to the other and back: a client whose token is always valid at one of them is always let in.
 func TestMoment(t *testing.T) {
 	t.Parallel()
 	tokens := newAuth(t, "s3cret")

@@ -35,7 +35,7 @@ func buy(_ context.Context, in order) (receipt, error) {
 	return receipt{Text: fmt.Sprintf("%d <%s>", in.Count, in.Item)}, nil
 }
 
-// called returns what a client is told of a call with a body.
+// called returns what a client gets for a call with a body.
 func called(t *testing.T, tool *wasmtools.Tool, body string) string {
 	t.Helper()
 	arguments, err := tool.Parameters.Validate([]byte(body))
@@ -51,7 +51,7 @@ func TestNew(t *testing.T) {
 	if tool.Path() != "/shop/eu/buy" || tool.Namespace != "shop/eu" || tool.Description != "Buy things." {
 		t.Errorf("got %s in %s: %s", tool.Path(), tool.Namespace, tool.Description)
 	}
-	// The SDK derives the same: TestTypedIsTheSDKs.
+	// The SDK derives the same schemas: see TestTypedIsTheSDKs.
 	if got, want := string(tool.Parameters.JSON()), `{"type":"object","properties":{"item":{"type":"string","description":"What to order.","minLength":1},`+
 		`"count":{"type":"integer","minimum":1,"maximum":127,"default":1},"notes":{"type":"array","items":{"type":"string"}},"gift":{"$ref":"#/$defs/wrap"}},`+
 		`"required":["item"],"additionalProperties":false,"$defs":{"wrap":{"type":"object","properties":{"colour":{"type":"string","enum":["red","gold"]}},`+
@@ -75,7 +75,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestNewOutcomes makes typed functions end in every way.
+// TestNewOutcomes lets typed functions end in every way.
 func TestNewOutcomes(t *testing.T) {
 	t.Parallel()
 	type none struct{}
@@ -172,7 +172,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestNewShared makes a function return what all its calls share: it is read, and never written to.
+// TestNewShared checks that a result that all calls of a function share is only read.
 // Proves: Answers and logs show what is meant to be seen
 func TestNewShared(t *testing.T) {
 	t.Parallel()

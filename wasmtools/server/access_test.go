@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/config"
 )
 
-// TestHostOfListener makes a listener decide by its address which hosts are the server's.
+// TestHostOfListener checks which hosts are the server's, depending on the address of its listener.
 // Proves: Web pages are kept out
 func TestHostOfListener(t *testing.T) {
 	t.Parallel()
@@ -76,7 +76,7 @@ func get(t *testing.T, url string, headers ...string) (int, string) {
 	return a.StatusCode, string(body)
 }
 
-// TestHostileHosts sends hosts that no client library would. What counts is the one host that net/http makes of them.
+// TestHostileHosts sends hosts that no client library would send. Only the host that net/http reads counts.
 // Proves: Web pages are kept out
 func TestHostileHosts(t *testing.T) {
 	t.Parallel()
@@ -125,8 +125,8 @@ func TestHostileHosts(t *testing.T) {
 	}
 }
 
-// A page sends requests as a browser does for it, by the rules of the Fetch standard: it asks first where it must, and shows
-// the page no more than the answer allows.
+// A page sends requests as a browser would for it, by the rules of the Fetch standard: with a preflight request where that is required, and the page
+// sees no more than the answer allows.
 type page struct {
 	origin string
 	client *http.Client
@@ -198,7 +198,7 @@ func (p page) allowed(a *http.Response) bool {
 	return len(allow) == 1 && (allow[0] == "*" || allow[0] == p.origin)
 }
 
-// TestPageInBrowser makes pages call a tool and read lists: pages of a listed origin can, others can't, and a reload changes that.
+// TestPageInBrowser lets pages call a tool and read lists: pages of a listed origin can, others can't, and a reload changes that.
 // Proves: Web pages are kept out
 func TestPageInBrowser(t *testing.T) {
 	t.Parallel()
@@ -230,7 +230,7 @@ func TestPageInBrowser(t *testing.T) {
 			t.Errorf("%s with %v: got %s (%v)", p.origin, header, body, err)
 		}
 	}
-	plain := http.Header{"Content-Type": {"text/plain"}} // what a page may send without asking
+	plain := http.Header{"Content-Type": {"text/plain"}} // what a page may send without a preflight request
 	refused(evil, call, "403")
 	refused(evil, plain, "403")
 	refused(page{"null", client}, plain, "403")
@@ -256,7 +256,7 @@ func TestPageInBrowser(t *testing.T) {
 	refused(app, call, "403")
 }
 
-// TestRebinding makes a page's own domain name mean the address of the server, so that the page does not look foreign to it.
+// TestRebinding lets a page's own domain name resolve to the address of the server, so that the page looks like the server's own.
 // Proves: Web pages are kept out
 func TestRebinding(t *testing.T) {
 	t.Parallel()

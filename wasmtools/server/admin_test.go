@@ -25,7 +25,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
 
-// staff is a verifier that knows people by their tokens: ann changes, bob looks, and eve calls tools.
+// staff is a verifier with three tokens: ann may change things, bob may only look, and eve may call tools.
 type staff struct{ open bool }
 
 func (staff) Verify(r *http.Request) (*wasmtools.Principal, error) {
@@ -61,16 +61,16 @@ func administered(t *testing.T, c *config.Config, who staff) *running {
 	return r
 }
 
-// An attempt is a request for an operation, as its client makes it.
+// An attempt is a request for an operation.
 type attempt struct {
 	token   string
 	headers map[string]string
 	host    string
-	method  string // in place of the operation's
-	typ     string // of the body, in place of JSON
+	method  string // in place of the operation's method
+	typ     string // the type of the body, in place of JSON
 }
 
-// try makes an attempt, with arguments that fit nothing: who isn't let in must not learn even that.
+// try makes an attempt with arguments that are never valid, which callers who are not let in must not be told.
 func try(t *testing.T, r *running, o *admin.Operation, a attempt) (status int, body string) {
 	t.Helper()
 	q, err := http.NewRequestWithContext(t.Context(), o.Method, r.url+door.Path+o.Path(), nil)
@@ -115,8 +115,8 @@ func try(t *testing.T, r *running, o *admin.Operation, a attempt) (status int, b
 	return answer.StatusCode, string(text)
 }
 
-// TestAdminIsNeverOpen tries each operation without the right to it: without a token, with one for tools, with one that may look only, from
-// pages of other origins, and with a wrong host.
+// TestAdminIsNeverOpen tries each operation without the right to it: without a token, with one for tools, with one that may only look, from pages of
+// other origins, and with a wrong host.
 // Proves: A caller reaches its own tools only
 func TestAdminIsNeverOpen(t *testing.T) {
 	t.Parallel()
@@ -137,7 +137,7 @@ func TestAdminIsNeverOpen(t *testing.T) {
 		config *config.Config
 		who    staff
 		tries  map[string]attempt
-		want   map[string]int // 200 is for callers whose arguments are looked at
+		want   map[string]int // 200 means that the caller's arguments are checked
 	}{
 		{"closed", closed, staff{}, map[string]attempt{
 			"nothing":                        {},
@@ -184,7 +184,7 @@ func TestAdminIsNeverOpen(t *testing.T) {
 				for name, a := range of.tries {
 					want := of.want[name]
 					switch {
-					case o.Role == "" && want == 403 && (a.token == "eve" || a.token == "max"): // it is for whoever is known
+					case o.Role == "" && want == 403 && (a.token == "eve" || a.token == "max"): // it is for all identified callers
 						want = 200
 					case o.Changes() && o.Role != "" && a.token == "bob", o.Local && want == 200:
 						want = 403
@@ -199,7 +199,7 @@ func TestAdminIsNeverOpen(t *testing.T) {
 				if !o.Changes() {
 					continue
 				}
-				for _, typ := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"} { // as a form sends it
+				for _, typ := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"} { // as a form would send it
 					if status, body := try(t, r, &o, attempt{token: "ann", typ: typ}); status != 415 && status != 404 {
 						t.Errorf("%s, a body of type %s: got %d %s", o.Name, typ, status, body)
 					}
@@ -209,7 +209,7 @@ func TestAdminIsNeverOpen(t *testing.T) {
 	}
 }
 
-// TestAdminReload has the door come and go with the configuration, without a restart.
+// TestAdminReload switches the door on and off with the configuration, without a restart.
 func TestAdminReload(t *testing.T) {
 	t.Parallel()
 	first := settings(t)
@@ -229,7 +229,7 @@ func TestAdminReload(t *testing.T) {
 	}
 }
 
-// TestAdminDisabled has the configuration close the door over HTTP, whoever has a token for it. The socket has a key of its own.
+// TestAdminDisabled checks that the configuration can close the door over HTTP for all tokens. The socket has a key of its own.
 // Proves: A caller reaches its own tools only
 func TestAdminDisabled(t *testing.T) {
 	t.Parallel()
@@ -240,7 +240,7 @@ func TestAdminDisabled(t *testing.T) {
 	declared := fmt.Sprintf("[[auth.token]]\nname = \"declared\"\nsha256 = \"%x\"\nscopes = [\"admin\"]\n", sha256.Sum256([]byte(token)))
 	for _, test := range []struct {
 		name, keys     string
-		open, byTokens bool // the door, without and with tokens that have a name
+		open, byTokens bool // whether the door is open, without tokens with names and with them
 		socket         bool
 	}{
 		{"nothing is said", "", false, true, true},
@@ -290,7 +290,7 @@ func TestAdminDisabled(t *testing.T) {
 	}
 }
 
-// TestAdminDocument makes sure that the document has all operations, and is for those who may use them.
+// TestAdminDocument checks that the document has all operations, and is only for those who may use them.
 func TestAdminDocument(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -321,7 +321,7 @@ func TestAdminDocument(t *testing.T) {
 	}
 }
 
-// TestAdminSocket has a server make its socket, for its user alone, and leave none behind.
+// TestAdminSocket checks that a server makes its socket for its user alone, and leaves none behind.
 func TestAdminSocket(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() < 0 {

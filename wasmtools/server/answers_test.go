@@ -10,8 +10,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
-// TestAnswers asks servers whether they answer: one that runs, on all addresses and with places taken, one that ends while a call runs, and one
-// that accepts nothing.
+// TestAnswers calls Answers of several servers: of one that runs, on all addresses and with all places taken, one that is stopping while a call runs,
+// and one that accepts no connections.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	ask := func(r *running, within time.Duration) error {

@@ -21,14 +21,14 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// worded returns the guest with tools of the namespace pin, whose description is this one.
+// worded returns the guest with tools in the namespace pin that have this description.
 func worded(t *testing.T, description string) []byte {
 	return sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), fmt.Sprintf(`{"abi":1,"namespace":"pin","tools":[
 		{"name":"echo","description":%q,"parameters":{"type":"object"}},{"name":"trap","description":"Breaks.","parameters":{"type":"object"}},
 		{"name":"beside","description":"Is beside.","parameters":{"type":"object"}}]}`, description))
 }
 
-// replace puts a file in the place of another at once.
+// replace replaces a file in one step.
 func replace(t *testing.T, path string, content []byte) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
@@ -39,7 +39,7 @@ func replace(t *testing.T, path string, content []byte) {
 	}
 }
 
-// fetched returns what a GET answers, and its tag.
+// fetched returns the answer to a GET, and its tag.
 func fetched(t *testing.T, r *running, path, token, ifNoneMatch string) (status int, body, tag string) {
 	t.Helper()
 	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+path, nil)
@@ -60,7 +60,7 @@ func fetched(t *testing.T, r *running, path, token, ifNoneMatch string) (status 
 	return a.StatusCode, string(text), a.Header.Get("Etag")
 }
 
-// spoken returns what a message of MCP is answered.
+// spoken returns the answer to an MCP message.
 func spoken(t *testing.T, r *running, token, method, name, params string) string {
 	t.Helper()
 	body, err := io.ReadAll(r.ask("/mcp", method, name, params, "Authorization", "Bearer "+token).Body)
@@ -70,8 +70,8 @@ func spoken(t *testing.T, r *running, token, method, name, params string) string
 	return string(body)
 }
 
-// TestApproved binds tokens of every origin to what clients were shown of a tool. When that changes, the tool is refused with its reason, and
-// is in none of their lists; when it is as it was, all is as before. A token without a fingerprint does not notice.
+// TestApproved binds tokens of every origin to the fingerprint of a tool. When what clients see of the tool changes, calls are refused with the
+// reason, and the tool is in none of their lists; when it changes back, all is as before. A token without a fingerprint is not affected.
 // Proves: A caller reaches its own tools only
 func TestApproved(t *testing.T) {
 	t.Parallel()
@@ -197,7 +197,7 @@ func TestApproved(t *testing.T) {
 			if why.Allowed || !strings.Contains(fmt.Sprint(why.Rules), "look at what clients see of it, and then give the caller the scope pin/echo@") {
 				t.Errorf("it is explained: %+v", why)
 			}
-			if err := r.Reload(c); err != nil { // another configuration, the same files: nothing comes back
+			if err := r.Reload(c); err != nil { // another configuration with the same files changes nothing
 				t.Fatal(err)
 			}
 			delete(all, "declared")
@@ -220,7 +220,7 @@ func TestApproved(t *testing.T) {
 	}
 }
 
-// explained asks why a caller can call a tool, or can't.
+// explained asks the server why a caller can or can't call a tool.
 func explained(t *testing.T, c *config.Config, principal, tool string) (why admin.Explanation) {
 	t.Helper()
 	over, err := client.OverSocket(socket.Of(c))

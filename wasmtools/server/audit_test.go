@@ -23,7 +23,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
-// audited asks a server for an operation about its audit as bob, who may look, and reads the answer.
+// audited calls an operation about a server's audit as bob, who may look, and returns the answer.
 func audited[Out any](t *testing.T, r *running, name string) (out Out) {
 	t.Helper()
 	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+door.Path+admin.Find(name).Path(), nil)
@@ -43,7 +43,7 @@ func audited[Out any](t *testing.T, r *running, name string) (out Out) {
 	return out
 }
 
-// TestAudit has what a reload changes in the audit, and who tried to change something and may not, wherever they were refused.
+// TestAudit checks that the audit has the changes of reloads, and refused attempts to change something, wherever they were refused.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -55,7 +55,7 @@ func TestAudit(t *testing.T) {
 		c.Auth.Tokens = []string{token}
 		c.Server.Hosts = []string{"tools.example.com", "127.0.0.1"}
 	})
-	for range 2 { // the second changes nothing
+	for range 2 { // the second reload changes nothing
 		if err := r.Reload(granted); err != nil {
 			t.Fatal(err)
 		}
@@ -77,11 +77,11 @@ func TestAudit(t *testing.T) {
 			t.Errorf("%+v: got %d %s", a, status, body)
 		}
 	}
-	try(t, r, &add, attempt{token: "ann"})                                 // there is no such operation, which is no attempt
-	try(t, r, &admin.Operation{Name: "no such", Method: "GET"}, attempt{}) // and who only looks changes nothing
+	try(t, r, &add, attempt{token: "ann"})                                 // no such operation exists, so this is not an attempt
+	try(t, r, &admin.Operation{Name: "no such", Method: "GET"}, attempt{}) // and neither is reading
 
 	all := audited[admin.Audit](t, r, "audit")
-	want := []string{ // what each begins with
+	want := []string{ // the beginning of each entry
 		`reload||process||{"granted":["+a/*: kv: 0B → 1MiB"],"settings":["server.hosts: +tools.example.com +127.0.0.1 -x -y"],"tokens_added":["token-1"]}|`,
 		`reload||process|||`,
 		`reload||process||{"settings":["tools.disabled: +n0/`,
@@ -112,8 +112,8 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestAuditIsNotFilled has the holder of a token with hardly any rights make narrower tokens, again and again. Failures must not push out
-// entries of changes, and attempts to get more rights are noted.
+// TestAuditIsNotFilled lets the holder of a token with hardly any rights make narrower tokens, again and again. Failures must not push out entries of
+// changes, and attempts to get more rights are recorded.
 func TestAuditIsNotFilled(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -154,7 +154,7 @@ func TestAuditIsNotFilled(t *testing.T) {
 	}
 	token := secret
 	secret = "tsv_nobody"
-	for range 120 { // strangers' attempts hide no others
+	for range 120 { // strangers' attempts don't hide others
 		if status := attenuate(`{}`); status != http.StatusUnauthorized {
 			t.Fatalf("a stranger got %d", status)
 		}
@@ -177,7 +177,7 @@ func TestAuditIsNotFilled(t *testing.T) {
 	}
 }
 
-// TestAuditIsKept makes no change without its entry where the audit is strict, and has the log tell of it otherwise.
+// TestAuditIsKept checks that no change is made without its entry if the audit is strict, and that otherwise the log has the entry.
 func TestAuditIsKept(t *testing.T) {
 	t.Parallel()
 	for _, strict := range []bool{false, true} {
@@ -213,7 +213,7 @@ func TestAuditIsKept(t *testing.T) {
 	}
 }
 
-// TestAuditOfWhatIsSoAlready asks twice for each change: the audit has it once. It also tells who has a copy of the state.
+// TestAuditOfWhatIsSoAlready asks for each change twice: the audit has it once. The audit also says who has made a copy of the state.
 func TestAuditOfWhatIsSoAlready(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -241,7 +241,7 @@ func TestAuditOfWhatIsSoAlready(t *testing.T) {
 		}{
 			{"tokens scopes", admin.TokenScopes{Name: "ci", Scopes: []string{"shop/echo"}}},
 			{"disable", admin.Switched{Names: []string{"shop/echo"}, Reason: "it echoes"}},
-			{"reset", admin.Reset{Names: []string{"shop/wait"}}}, // which nobody has switched
+			{"reset", admin.Reset{Names: []string{"shop/wait"}}}, // nobody has switched this tool
 		} {
 			version := do(change.name, change.arguments)
 			if before, again := versions[change.name]; again && (before != version || version == "") {

@@ -31,8 +31,8 @@ func fixtures(t *testing.T, tools int, of map[string]string) *config.Config {
 }
 
 // TestClientGone closes the connection of a call while its guest computes, sleeps, and calls the host all the time, over REST and
-// over MCP. The guest ends with it, within a millisecond or two where the machine is not busy with other things. The test runs alone,
-// because guests of others that compute would have Go look at the network only every 10 ms.
+// over MCP. The guest ends with the connection, within a millisecond or two on a quiet machine. The test is not parallel, because while guests of
+// other tests compute, Go checks the network only every 10 ms.
 // Proves: A tool stops
 func TestClientGone(t *testing.T) {
 	c := fixtures(t, 5, map[string]string{"reports": "wat/hostile/progress", "spins": "wat/hostile/spin"})
@@ -50,7 +50,7 @@ func TestClientGone(t *testing.T) {
 		{"reports, over MCP", mcpCall("reports-t0"), `"progress":3`},
 	} {
 		var took []time.Duration
-		for len(took) < 10 || len(took) < 100 && slices.Min(took) > 5*time.Millisecond { // on a busy machine, most wait for a processor
+		for len(took) < 10 || len(took) < 100 && slices.Min(took) > 5*time.Millisecond { // on a busy machine, most guests wait for a processor
 			conn := r.dial()
 			if _, err := io.WriteString(conn, test.sends); err != nil {
 				t.Fatal(err)

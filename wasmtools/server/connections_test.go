@@ -19,7 +19,7 @@ import (
 
 const probe = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 
-// said is a request of the guest's echo, with a token or without.
+// said returns a request for the guest's echo, with a token or without.
 func said(token string) string {
 	if token != "" {
 		token = "Authorization: Bearer " + token + "\r\n"
@@ -27,7 +27,7 @@ func said(token string) string {
 	return "POST /shop/echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + token + "Content-Length: 2\r\n\r\n{}"
 }
 
-// send sends on a connection, and returns the status of the answer; 0: it ended without one.
+// send sends on a connection, and returns the status of the answer, or 0 if the connection ended without one.
 func send(t *testing.T, conn net.Conn, text string) int {
 	t.Helper()
 	if _, err := io.WriteString(conn, text); err != nil {
@@ -58,7 +58,7 @@ func (r *running) await(requests, bodies int) {
 	}
 }
 
-// TestLongestGoes makes more connections come than there are places for: the one goes that has kept the server waiting for longest.
+// TestLongestGoes opens more connections than there are places for: the one that has kept the server waiting longest is closed.
 // Proves: Clients keep nobody out
 func TestLongestGoes(t *testing.T) {
 	t.Parallel()
@@ -66,8 +66,8 @@ func TestLongestGoes(t *testing.T) {
 	const token = "sesame"
 	for _, c := range []struct {
 		name  string
-		first []string // what each of the first connections sends; a whole request is answered
-		gone  int      // which of them goes
+		first []string // what each of the first connections sends; a complete request is answered
+		gone  int      // which of them is closed
 	}{
 		{"idle", []string{probe, probe, probe}, 0},
 		{"nothing sent", []string{"", probe, probe}, 0},
@@ -126,7 +126,7 @@ func TestLongestGoes(t *testing.T) {
 	}
 }
 
-// TestSparePlaces makes calls take all places: probes are answered, and so are clients with a token, but nobody else.
+// TestSparePlaces lets calls take all places: probes and clients with a token are still answered, but nobody else.
 // Proves: Clients keep nobody out
 func TestSparePlaces(t *testing.T) {
 	t.Parallel()
@@ -163,7 +163,7 @@ func TestSparePlaces(t *testing.T) {
 				}
 				<-arrived
 			}
-			for i := range 3 { // the place is free again each time
+			for i := range 3 { // the spare place is free again each time
 				if got := send(t, r.dial(), c.sends); got != c.want {
 					t.Errorf("time %d: got status %d, want %d", i, got, c.want)
 				}
@@ -172,7 +172,7 @@ func TestSparePlaces(t *testing.T) {
 	}
 }
 
-// TestNoPlaceAtAll makes calls take all places, and those to spare: one more connection is closed without an answer, and the log says so.
+// TestNoPlaceAtAll lets calls take all places, including the spare ones: one more connection is closed without an answer, and the log says so.
 // Proves: Clients keep nobody out
 func TestNoPlaceAtAll(t *testing.T) {
 	t.Parallel()
@@ -199,13 +199,14 @@ func TestNoPlaceAtAll(t *testing.T) {
 	}
 	r.log.Wait(t, `"refused":1`)
 	close(leave)
-	r.await(2, 0) // the spare one ended with its answer
+	r.await(2, 0) // the connection in the spare place ended with its answer
 	if got := send(t, r.dial(), probe); got != 200 {
 		t.Errorf("afterwards: got status %d", got)
 	}
 }
 
-// TestHeads makes clients send large heads in part: together they take no more than they may, and the one goes that has been large for longest.
+// TestHeads lets clients send parts of large heads: together the heads take no more memory than they may, and the connection whose head has been
+// large for longest is closed.
 // Proves: Clients keep nobody out
 func TestHeads(t *testing.T) {
 	t.Parallel()
@@ -221,7 +222,7 @@ func TestHeads(t *testing.T) {
 		return conn
 	}
 	first := dial(part)
-	for deadline := time.Now().Add(patience); r.Heads() < 2*20<<10-8<<10; runtime.Gosched() { // it has been read, and has been large since then
+	for deadline := time.Now().Add(patience); r.Heads() < 2*20<<10-8<<10; runtime.Gosched() { // it has been read, and counts as large from now on
 		if time.Now().After(deadline) {
 			t.Fatalf("%d bytes are counted for a head of 20 KiB", r.Heads())
 		}
@@ -237,14 +238,14 @@ func TestHeads(t *testing.T) {
 			t.Errorf("the %s head: got status %d", name, got)
 		}
 	}
-	for range 5 { // what is counted is given back with each answer
+	for range 5 { // the counted bytes are returned with each answer
 		if got := send(t, second, part+"\r\n\r\n"); got != 200 {
 			t.Errorf("a large head on a connection that is kept: got status %d", got)
 		}
 	}
 }
 
-// TestHeadsOfRunningCalls makes a call hold its large head while it runs: another one finds no room, and gets an answer that says so.
+// TestHeadsOfRunningCalls lets a running call hold its large head: another large head finds no room, and gets an answer that says so.
 // Proves: Clients keep nobody out
 func TestHeadsOfRunningCalls(t *testing.T) {
 	t.Parallel()
@@ -275,11 +276,11 @@ func TestHeadsOfRunningCalls(t *testing.T) {
 	if got := send(t, conn, ""); got != 200 {
 		t.Errorf("the call: got status %d", got)
 	}
-	// Its head is given back once it has been answered.
+	// The bytes of its head are returned once it has been answered.
 	testkit.Until(t, "another large head to find room", func() bool { return send(t, r.dial(), other) == 200 })
 }
 
-// TestManyLines: heads of many lines are refused before they are parsed, and lines of a body don't count.
+// TestManyLines checks that heads of many lines are refused before they are parsed, and that lines of a body don't count.
 // Proves: Clients keep nobody out
 func TestManyLines(t *testing.T) {
 	t.Parallel()
@@ -316,7 +317,7 @@ func TestManyLines(t *testing.T) {
 	}
 }
 
-// TestConnectionLimitLog has connections above the limit knock one after the other: the log does not grow by a line with each.
+// TestConnectionLimitLog opens one connection after another above the limit, and checks that the log does not get a line for each.
 // Proves: Answers and logs show what is meant to be seen
 func TestConnectionLimitLog(t *testing.T) {
 	t.Parallel()
@@ -338,7 +339,7 @@ func TestConnectionLimitLog(t *testing.T) {
 	r.log.Wait(t, `"level":"INFO","msg":"there is room for connections again"`)
 }
 
-// TestHurry gives up a body that comes slowly, as a call does when there is no memory for its arguments.
+// TestHurry gives up a body that arrives slowly, as a call does when there is no memory for its arguments.
 // Proves: Limits hold, one by one and in sum
 func TestHurry(t *testing.T) {
 	t.Parallel()
@@ -365,7 +366,7 @@ func TestHurry(t *testing.T) {
 	}
 }
 
-// TestUnreadAnswer has a client not read its answer: it makes room where all places are taken.
+// TestUnreadAnswer has a client that does not read its answer: it is disconnected to make room when all places are taken.
 // Proves: Clients keep nobody out
 func TestUnreadAnswer(t *testing.T) {
 	t.Parallel()
@@ -388,7 +389,7 @@ func TestUnreadAnswer(t *testing.T) {
 	<-door.ended
 }
 
-// An endless door writes until that fails.
+// An endless is a door that writes until that fails.
 type endless struct{ begun, ended chan struct{} }
 
 func (e endless) Serve(x *web.Exchange) {

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/config"
 )
 
-// TestStartTellsWhatItDecided makes one line say what the configuration leaves to the server, and what it says itself.
+// TestStartTellsWhatItDecided checks the one log line with the limits, both those that the configuration leaves to the server and those that it sets.
 func TestStartTellsWhatItDecided(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// A closing door notes when it is closed.
+// A closing is a door that records when it is closed.
 type closing struct {
 	name   string
 	closed *[]string
@@ -30,7 +30,7 @@ type plainDoor struct{}
 
 func (plainDoor) Serve(x *web.Exchange) { x.Send(http.StatusOK, []byte(`"open"`)) }
 
-// TestDoorsAreClosed makes a server close a program's doors with its own, the last one first, and tell what went wrong.
+// TestDoorsAreClosed checks that a server closes a program's doors with its own, the last one first, and returns their errors.
 func TestDoorsAreClosed(t *testing.T) {
 	t.Parallel()
 	var closed []string
@@ -40,7 +40,7 @@ func TestDoorsAreClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second does nothing
+	for range 2 { // the second Close does nothing
 		if err := s.Close(); err == nil || !strings.Contains(err.Error(), "c is stuck") {
 			t.Errorf("Close returns %v", err)
 		}

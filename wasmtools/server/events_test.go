@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/events"
 )
 
-// listen opens a stream of events for a token, which has begun when it returns. headers are names and values.
+// listen opens a stream of events for a token, and returns when the stream has begun. headers are names and values.
 func listen(r *running, token string, headers ...string) *bufio.Reader {
 	r.tb.Helper()
 	answer := tryToListen(r, http.DefaultClient, token, headers...)
@@ -62,8 +62,8 @@ func nextEvent(tb testing.TB, lines *bufio.Reader) string {
 	}
 }
 
-// TestEventsOfAdministrators: who is one hears of the audit and of refused files, unless the server is not administered over HTTP, or a page of another
-// origin listens. Others hear of tools alone.
+// TestEventsOfAdministrators checks that administrators get events of the audit and of refused files, unless the server is not administered over
+// HTTP, or a page of another origin listens. Others only get events of tools.
 // Proves: A caller reaches its own tools only
 func TestEventsOfAdministrators(t *testing.T) {
 	t.Parallel()
@@ -114,7 +114,7 @@ func TestEventsOfAdministrators(t *testing.T) {
 			}
 		}
 	}
-	last := next // what is in force must not be changed
+	last := next // a copy: the configuration in force must not be changed
 	last.Events.Enabled = false
 	if err := r.Reload(&last); err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestEventsOfAdministrators(t *testing.T) {
 	}
 }
 
-// TestEventsFromElsewhere asks as pages of other sites do, and in odd ways.
+// TestEventsFromElsewhere sends requests like pages of other sites, and odd ones.
 // Proves: Web pages are kept out
 func TestEventsFromElsewhere(t *testing.T) {
 	t.Parallel()
@@ -167,7 +167,7 @@ func TestEventsFromElsewhere(t *testing.T) {
 	}
 }
 
-// TestEventsOverHTTP2 has streams on one connection hear of a change, and end soon where the server drains.
+// TestEventsOverHTTP2 checks that streams on one connection get the event of a change, and end soon when the server drains.
 // Proves: Clients keep nobody out
 func TestEventsOverHTTP2(t *testing.T) {
 	t.Parallel()

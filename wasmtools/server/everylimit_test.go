@@ -14,17 +14,17 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestEveryLimit makes a guest break each limit of the table, which a configuration file sets for it alone, over the whole way from
-// the file to the sandbox. A limit without a case fails: it may be written down, and hold nowhere.
+// TestEveryLimit lets a guest break each limit of the table, which a configuration file sets for that guest alone. So it covers the whole way from
+// the file to the sandbox. A limit without a case fails the test, since it may be documented but never enforced.
 func TestEveryLimit(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
-		set   string // what the file says
-		tool  string // of the guest that breaks it
-		calls int    // at the same time; 1 where 0
-		says  string // the first answer, in part
-		code  string // of the first answer
-		logs  string // the log, in part, where the answer says nothing
+		set   string // the value in the file
+		tool  string // the source of the guest that breaks it
+		calls int    // how many calls at the same time; 0 means 1
+		says  string // a part of the first answer
+		code  string // the code of the first answer
+		logs  string // a part of the log, if the answer does not show it
 	}{
 		"timeout":     {set: "timeout = '50ms'", tool: "spin", says: "limit of 50ms", code: "tool_timeout"},
 		"fuel":        {set: "fuel = 123_456", tool: "spin", says: "its limit of 123456 instructions", code: "tool_fuel"},
@@ -74,7 +74,7 @@ func TestEveryLimit(t *testing.T) {
 	}
 }
 
-// TestDefaultInput holds the default of the domain, which knows no sandbox, against the table.
+// TestDefaultInput compares the default in package wasmtools with the one in the table.
 func TestDefaultInput(t *testing.T) {
 	t.Parallel()
 	if got := limittable.Default().Input; got != wasmtools.DefaultMaxInput {

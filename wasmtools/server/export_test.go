@@ -13,17 +13,17 @@ import (
 	public "github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// SetDrain changes how long running calls may take to finish, before Run.
+// SetDrain changes how long running calls may take to finish. It must be called before Run.
 func (s *Server) SetDrain(d time.Duration) { s.drain = d }
 
-// SetConnections changes how many connections may be open, and how many more in spare places, before Run. A client that waits may have to
-// make room at once.
+// SetConnections changes how many connections may be open, and how many more in spare places. It must be called before Run. A waiting client can be
+// disconnected at once to make room.
 func (s *Server) SetConnections(most, spare int64) {
 	s.conns.both.AddClients(spare - s.conns.spare)
 	s.conns.most, s.conns.spare, s.conns.tardy, s.conns.newcomer = most, spare, 0, 0
 }
 
-// SetHeads changes how many bytes large heads may take together, before Run.
+// SetHeads changes how many bytes large heads may take together. It must be called before Run.
 func (s *Server) SetHeads(n int64) { s.conns.heads = n }
 
 // Heads returns how many bytes large heads take together.
@@ -40,22 +40,22 @@ func (s *Server) Waiting() (requests, bodies int) {
 	return s.conns.unknown.n + s.conns.known.n, s.conns.bodies.n
 }
 
-// Hurry is what arguments do that find no memory.
+// Hurry does what a call does that finds no memory for its arguments.
 func (s *Server) Hurry() bool { return s.conns.hurry() }
 
-// HTTP returns the HTTP server, for a look at its limits.
+// HTTP returns the HTTP server, so that a test can check its limits.
 func (s *Server) HTTP() *http.Server { return s.http }
 
-// SetWriteTimeout changes the write time-out, as Reload does.
+// SetWriteTimeout changes the write timeout, as Reload does.
 func (s *Server) SetWriteTimeout(d time.Duration) { s.writeTimeout.Store(int64(d)) }
 
-// Mount adds a door, before Run.
+// Mount adds a door. It must be called before Run.
 func (s *Server) Mount(path string, door web.Door) { s.mount(path, door) }
 
-// Calls returns how many calls of guests run.
+// Calls returns how many calls of guests are running.
 func (s *Server) Calls() int { return s.service.Engine.State().Calls }
 
-// ServeStdioWithin is ServeStdio with a first message that waits for this time at most.
+// ServeStdioWithin is ServeStdio whose first message waits for this time at most.
 func ServeStdioWithin(ctx context.Context, of *core.Service, o StdioOptions, patience time.Duration) error {
 	return serveStdio(ctx, of, o, patience)
 }
@@ -70,7 +70,7 @@ func (s *Server) Toolset() *toolset.Set {
 	return nil
 }
 
-// EndUnread does what a server that ends does to requests that have not come whole.
+// EndUnread ends incomplete requests, as a stopping server does.
 func (s *Server) EndUnread(now time.Time) { s.conns.endUnread(now) }
 
 // Taken returns how many places clients take, and how many bytes large heads.
@@ -90,7 +90,7 @@ func (s *Server) Writing() int {
 // Principals returns the callers that are known by name.
 func (s *Server) Principals() []*wasmtools.Principal { return administered{s}.Principals() }
 
-// Look makes a configuration, and looks at what it would change, as the operation reload does that is only asked for that.
+// Look makes a configuration, and returns what it would change, as the operation reload does for a dry run.
 func (s *Server) Look(c *config.Config) error {
 	s.reload.Lock()
 	defer s.reload.Unlock()

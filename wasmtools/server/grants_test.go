@@ -14,12 +14,12 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
-// configured is a manifest with two tools that return their settings: the first one the settings of its start.
+// configured is a manifest with two tools that return their settings; the first returns those of its start.
 const configured = `{"abi":1,"namespace":"set","needs":{"settings":{"type":"object","required":["units"],"properties":{"units":{"enum":["metric","imperial"]}}}},
 	"tools":[{"name":"start","description":"Those of the start.","parameters":{"type":"object"}},
 		{"name":"call","description":"Those of the call.","parameters":{"type":"object"}}]}`
 
-// TestGrants makes grants come, change and go while the server runs. A tool that was not granted what it needs is in no list and says what
+// TestGrants adds, changes and removes grants while the server runs. A tool without the grants that it needs is in no list, and its error says what
 // is missing. A reload that changes nothing for a tool leaves it alone.
 // Proves: Nothing without a grant
 func TestGrants(t *testing.T) {
@@ -93,7 +93,7 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// TestGrantsAreReviewed expects useless grants and grants to every tool in the log, and that impossible grants prevent a start and a reload.
+// TestGrantsAreReviewed checks that the log has useless grants and grants to every tool, and that impossible grants prevent a start and a reload.
 // Proves: Nothing without a grant
 func TestGrantsAreReviewed(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
-// unread are requests that never arrive whole, from clients that have shown no token.
+// unread are requests that are never complete, from clients without a token.
 var unread = map[string]string{
 	"half a head":                 "POST /shop/echo HTTP/1.1\r\nHost: x\r\n",
 	"a body announced":            strings.Replace(said(""), "Content-Length: 2\r\n\r\n{}", "Content-Length: 1000\r\n\r\n", 1),
@@ -20,8 +20,8 @@ var unread = map[string]string{
 	"a body that nobody asks for": "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n",
 }
 
-// TestUnreadHoldsUpNobody ends servers, and hands them over, while there are requests that never come whole: it waits for the call that runs,
-// and not for them.
+// TestUnreadHoldsUpNobody stops servers, and hands them over, while there are requests that are never complete: the server waits for the running
+// call, but not for these.
 // Proves: Clients keep nobody out
 func TestUnreadHoldsUpNobody(t *testing.T) {
 	t.Parallel()
@@ -86,7 +86,7 @@ func isTimeout(err error) bool {
 	return ok && e.Timeout()
 }
 
-// TestKnownUnread makes clients that have shown a token get more time to send the rest of a request.
+// TestKnownUnread checks that clients with a token get more time to send the rest of a request.
 // Proves: Clients keep nobody out
 func TestKnownUnread(t *testing.T) {
 	t.Parallel()

@@ -20,10 +20,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
-// inScope are the scopes of the tokens in these tests. No other tool exists for them.
+// inScope are the scopes of the tokens in these tests. For their holders, no other tool exists.
 var inScope = []string{"math/add", "math/sub", "math/off", "shop/*"}
 
-// world starts a server with the tools that are in scope, and with hidden ones beside, before and between them.
+// world starts a server with the tools in scope, and optionally with hidden ones before, between and after them.
 func world(t *testing.T, search string, hidden bool) *running {
 	t.Helper()
 	c := settings(t)
@@ -37,7 +37,7 @@ func world(t *testing.T, search string, hidden bool) *running {
 	if hidden {
 		c.Tools.Disabled = append(c.Tools.Disabled, "secret/off")
 		names = append(names, "secret/launch", "secret/off", "secret/deep/launch", "math/plan", "math/sum", "adds", "hidden")
-		for i := range 26 { // more than are looked at for a suggestion, on both sides of math/add
+		for i := range 26 { // more than are compared for a suggestion, on both sides of math/add
 			names = append(names, fmt.Sprintf("math/ac%c", 'a'+i), fmt.Sprintf("math/adda%c", 'a'+i), fmt.Sprintf("math%c/add", 'a'+i), fmt.Sprintf("a%c/add", 'a'+i))
 		}
 		testkit.Put(t, c.Tools.Directory, "secret/lacks.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/good/configured"), strings.ReplaceAll(configured, `"set"`, `"secret"`)))
@@ -56,7 +56,7 @@ func world(t *testing.T, search string, hidden bool) *running {
 	return r
 }
 
-// tokensOf makes tokens in all ways, all with the same scopes, by how they were made.
+// tokensOf makes tokens with the same scopes in all ways, and returns them by how they were made.
 func tokensOf(t *testing.T, r *running) map[string]string {
 	t.Helper()
 	all := map[string]string{"declared": "the-token-of-declared", "issued": issue(r, "issued", inScope...)}
@@ -87,11 +87,11 @@ func tokensOf(t *testing.T, r *running) map[string]string {
 	return all
 }
 
-// varying is what differs between two answers that say the same.
+// varying matches the parts that differ between two answers with the same content.
 var varying = regexp.MustCompile(`(?m)^(Date|Mcp-Session-Id): .*\r\n|"(id|created|used|version|expires)":"[^"]*"|127\.0\.0\.1:\d+`)
 
-// TestNothingTellsOfHiddenTools asks two servers for all that a holder of a scoped token can ask for. One has tools that are out of its scopes: it
-// can't tell it from the other by any answer of any door.
+// TestNothingTellsOfHiddenTools sends two servers every request that the holder of a scoped token can make. One server also has tools outside these
+// scopes: no answer of any door differs between the two.
 // Proves: A caller reaches its own tools only
 func TestNothingTellsOfHiddenTools(t *testing.T) {
 	t.Parallel()
@@ -101,7 +101,7 @@ func TestNothingTellsOfHiddenTools(t *testing.T) {
 			with, without := world(t, search, true), world(t, search, false)
 			mine, others := tokensOf(t, with), tokensOf(t, without)
 			requests := everyRequest()
-			less := testkit.Race(t) // they are made one after the other
+			less := testkit.Race(t) // requests are made one after another
 			for kind := range mine {
 				tags := map[string]string{}
 				for i, make := range requests {
@@ -222,7 +222,7 @@ func everyRequest() (all []func(token string) *http.Request) {
 	return all
 }
 
-// TestNoNewsOfHiddenTools changes tools that the holder of a token may not call while it listens: it hears of its own only.
+// TestNoNewsOfHiddenTools changes tools that the holder of a token may not call, while the holder listens: it only gets events of its own tools.
 // Proves: A caller reaches its own tools only
 func TestNoNewsOfHiddenTools(t *testing.T) {
 	t.Parallel()

@@ -16,8 +16,9 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
-// TestUnreadByOne has one caller call a tool with large results, and read none of them: by one token, by others that it has made of it, by many
-// addresses of one network, and through each door. Another one is served the same results. Not parallel: the results take 192 MiB.
+// TestUnreadByOne lets one caller call a tool with large results, and read none of them: with one token, with narrower tokens that it has made, from
+// many addresses of one network, and through each door. Another caller still gets the same results. It is not parallel, since the results take 192
+// MiB.
 // Proves: Clients keep nobody out
 func TestUnreadByOne(t *testing.T) {
 	if testing.Short() || testkit.Race(t) {
@@ -30,14 +31,14 @@ func TestUnreadByOne(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		mcp   bool
-		open  bool // callers are known by their addresses
-		many  bool // the caller has a token, or an address, for each call
+		open  bool // callers are identified by their addresses
+		many  bool // the caller has a different token or address for each call
 		least int  // results that it holds
 	}{
 		{"a token", false, false, false, 11},
 		{"tokens made of one", false, false, true, 11},
 		{"addresses of one network", false, true, true, 11},
-		{"over MCP", true, false, false, 3}, // where a result is text and structured content
+		{"over MCP", true, false, false, 3}, // here a result is text and structured content
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := settings(t)

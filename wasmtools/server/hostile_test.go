@@ -27,7 +27,7 @@ func (r *running) dial() net.Conn {
 	return conn
 }
 
-// TestHostileRequests sends what no client library would.
+// TestHostileRequests sends requests that no client library would send.
 // Proves: Clients keep nobody out
 // Proves: Nothing stops the server
 func TestHostileRequests(t *testing.T) {
@@ -42,7 +42,7 @@ func TestHostileRequests(t *testing.T) {
 	)
 	for _, c := range []struct {
 		name, sends string
-		status      int // of the first answer
+		status      int // the status of the first answer
 	}{
 		{"plain", post + length + "\r\n" + body, 200},
 		{"HTTP/1.0", strings.Replace(post, "1.1", "1.0", 1) + length + "\r\n" + body, 200},
@@ -85,7 +85,7 @@ func TestHostileRequests(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			conn := r.dial()
-			go func() { _, _ = io.WriteString(conn, c.sends) }() // the server may stop to read
+			go func() { _, _ = io.WriteString(conn, c.sends) }() // the server may stop reading
 			a, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -103,7 +103,7 @@ func TestHostileRequests(t *testing.T) {
 	})
 }
 
-// TestUnreadBody makes sure that the body of a refused request is not taken for the next request.
+// TestUnreadBody checks that the body of a refused request is not taken for the next request.
 // Proves: Clients keep nobody out
 func TestUnreadBody(t *testing.T) {
 	t.Parallel()
@@ -125,8 +125,8 @@ func TestUnreadBody(t *testing.T) {
 	}
 }
 
-// TestTwoEnds: the connection is closed after a request that tells the end of its body in two ways, and what follows is not taken for a
-// request; other connections are kept.
+// TestTwoEnds checks that the connection is closed after a request that gives the end of its body in two ways, and that what follows is not taken for
+// a request; other connections are kept open.
 // Proves: Clients keep nobody out
 func TestTwoEnds(t *testing.T) {
 	t.Parallel()
@@ -164,7 +164,7 @@ func TestTwoEnds(t *testing.T) {
 				go func() {
 					for from := 0; from < len(c.sends); from += pieces {
 						if _, err := io.WriteString(conn, c.sends[from:min(from+pieces, len(c.sends))]); err != nil {
-							return // the server is done with it
+							return // the server has finished with the request
 						}
 					}
 				}()

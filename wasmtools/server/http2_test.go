@@ -42,17 +42,17 @@ func (f frame) append(b []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(b, f.id), f.payload...)
 }
 
-// A framed is a client of HTTP/2 that sends frame by frame what it likes.
+// A framed is an HTTP/2 client that sends arbitrary frames.
 type framed struct {
 	t      *testing.T
 	conn   net.Conn
 	head   bytes.Buffer
 	encode *hpack.Encoder
 	decode *hpack.Decoder
-	got    map[uint32]string // statuses that have come before somebody asked
+	got    map[uint32]string // statuses that have come before anybody waited for them
 }
 
-// frames opens a connection of HTTP/2. Its settings are pairs of a number and a value.
+// frames opens an HTTP/2 connection. The settings are pairs of a number and a value.
 func frames(t *testing.T, r *running, settings ...uint32) *framed {
 	t.Helper()
 	f := &framed{t: t, conn: r.dial(), decode: hpack.NewDecoder(4096, nil), got: map[uint32]string{}}
@@ -67,7 +67,7 @@ func frames(t *testing.T, r *running, settings ...uint32) *framed {
 	return f
 }
 
-// request returns the frames of a request's head, whose body follows unless it ends there.
+// request returns the frames of a request's head. Unless end is true, a body follows.
 func (f *framed) request(id uint32, path string, ends bool, fields ...string) (all []byte) {
 	f.head.Reset()
 	fields = append([]string{":method", "POST", ":scheme", "http", ":authority", "x", ":path", path, "content-type", "application/json"}, fields...)
@@ -137,7 +137,7 @@ func (f *framed) status(id uint32) string {
 	return f.got[id]
 }
 
-// takes waits until clients take that many places, and their heads that many bytes.
+// takes waits until clients take that many places, and heads take that many bytes.
 func takes(r *running, places, heads int64) {
 	r.tb.Helper()
 	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
@@ -151,7 +151,7 @@ func takes(r *running, places, heads int64) {
 	}
 }
 
-// A held tool waits until it is let go.
+// A held is a tool that waits until it is released.
 type held struct {
 	tool  *wasmtools.Tool
 	begun chan struct{}
@@ -184,7 +184,7 @@ func http2Client(t *testing.T, config *tls.Config) *http.Client {
 	return &http.Client{Transport: transport, Timeout: patience}
 }
 
-// TestHTTP2 has real clients speak HTTP/2 without TLS, beside those of HTTP/1.1.
+// TestHTTP2 serves real clients of HTTP/2 without TLS, together with those of HTTP/1.1.
 func TestHTTP2(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -221,7 +221,8 @@ func TestHTTP2(t *testing.T) {
 	r.await(1, 0)
 }
 
-// TestRapidReset has a client begin requests and end them at once, as fast as it can: others go on, and nothing of them is left.
+// TestRapidReset has a client that begins requests and ends them at once, as fast as it can: other clients are served, and nothing of the requests is
+// left.
 // Proves: Clients keep nobody out
 func TestRapidReset(t *testing.T) {
 	t.Parallel()
@@ -240,7 +241,7 @@ func TestRapidReset(t *testing.T) {
 			for i := range uint32(2000) {
 				id := 2*i + 1
 				reset := frame{frameReset, 0, id, []byte{0, 0, 0, 8}}
-				if _, err := f.conn.Write(reset.append(f.request(id, "/own/held", false))); err != nil { // it was sent away
+				if _, err := f.conn.Write(reset.append(f.request(id, "/own/held", false))); err != nil { // the client was disconnected
 					return
 				}
 			}
@@ -257,7 +258,7 @@ func TestRapidReset(t *testing.T) {
 	takes(r, 0, 0)
 }
 
-// TestStreamsTakePlaces has one connection ask for more at once than there are places for.
+// TestStreamsTakePlaces makes more requests at once over one connection than there are places for.
 // Proves: Clients keep nobody out
 func TestStreamsTakePlaces(t *testing.T) {
 	t.Parallel()
@@ -292,7 +293,7 @@ func TestStreamsTakePlaces(t *testing.T) {
 	}
 }
 
-// TestHTTP2Heads has requests with large heads, and with many lines.
+// TestHTTP2Heads sends requests with large heads, and with many lines.
 // Proves: Clients keep nobody out
 func TestHTTP2Heads(t *testing.T) {
 	t.Parallel()
@@ -331,7 +332,7 @@ func TestHTTP2Heads(t *testing.T) {
 	}
 }
 
-// TestHeadWithoutEnd has a client go on with a head for ever.
+// TestHeadWithoutEnd has a client whose head never ends.
 // Proves: Clients keep nobody out
 func TestHeadWithoutEnd(t *testing.T) {
 	t.Parallel()
@@ -352,8 +353,8 @@ func TestHeadWithoutEnd(t *testing.T) {
 	takes(r, 0, 0)
 }
 
-// TestPingFlood has a client ask for answers and not read them: it is not read from any further. Once it reads, it has its answers, or the server has
-// ended the connection.
+// TestPingFlood has a client that sends pings and does not read the answers: the server stops reading from it. Once it reads, it gets its answers, or
+// the server has ended the connection.
 // Proves: Clients keep nobody out
 func TestPingFlood(t *testing.T) {
 	t.Parallel()
@@ -372,11 +373,11 @@ func TestPingFlood(t *testing.T) {
 	if sent >= most {
 		t.Fatalf("the server has read %d bytes of pings, none of which it could answer", sent)
 	}
-	const enough = 20_000 // more than net/http keeps back
+	const enough = 20_000 // more than net/http buffers
 	for got := 0; got < min(enough, sent/17); {
 		next, err := f.read()
 		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
-			return // net/http has ended it, where 10,000 answers waited before the server stopped reading
+			return // net/http has ended the connection, if 10,000 answers were waiting before the server stopped reading
 		}
 		if err != nil {
 			t.Fatalf("after %d of %d answers: %v", got, sent/17, err)
@@ -387,7 +388,8 @@ func TestPingFlood(t *testing.T) {
 	}
 }
 
-// TestUnreadStreams has a client take no bytes of its answers, which it can say by HTTP/2 alone: it makes room where all places are taken.
+// TestUnreadStreams has a client that accepts no bytes of its answers, by means of HTTP/2's flow control: it is disconnected to make room when all
+// places are taken.
 // Proves: Clients keep nobody out
 func TestUnreadStreams(t *testing.T) {
 	t.Parallel()
@@ -411,7 +413,7 @@ func TestUnreadStreams(t *testing.T) {
 	takes(r, 0, 0)
 }
 
-// TestHTTP2Hurry has a body come slowly while others need its memory: it alone ends.
+// TestHTTP2Hurry has a body that arrives slowly while others need its memory: only that request ends.
 func TestHTTP2Hurry(t *testing.T) {
 	t.Parallel()
 	r := build(t, settings(t))
@@ -436,7 +438,7 @@ func TestHTTP2Hurry(t *testing.T) {
 	r.await(1, 0)
 }
 
-// TestHTTP2Drain has a server end, and hand over, while a request of HTTP/2 is answered and another connection is idle.
+// TestHTTP2Drain stops a server, and hands one over, while an HTTP/2 request is answered and another connection is idle.
 func TestHTTP2Drain(t *testing.T) {
 	t.Parallel()
 	for _, handing := range []bool{false, true} {

@@ -38,11 +38,11 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// TestConnectionsOfTools makes tools and clients take from the same descriptors: tools half of them at most, and clients the rest.
+// TestConnectionsOfTools checks that tools and clients share file descriptors: tools get half of them at most, and clients the rest.
 // Proves: A service can't use up the host
 func TestConnectionsOfTools(t *testing.T) {
 	t.Parallel()
-	c := newConnections(core.NewConnections(28), 1<<30, slog.New(slog.DiscardHandler)) // 21 both ways, 19 of clients and one to spare
+	c := newConnections(core.NewConnections(28), 1<<30, slog.New(slog.DiscardHandler)) // 21 connections in and out, 19 of clients and one to spare
 	c.newcomer = 0
 	take := func() (n int) {
 		for c.both.Take() {
@@ -87,7 +87,7 @@ func TestConnectionsOfTools(t *testing.T) {
 	}
 }
 
-// BenchmarkConnection does what a request over a connection that is kept has connections do.
+// BenchmarkConnection measures the work of connections for a request over a connection that stays open.
 func BenchmarkConnection(b *testing.B) {
 	c := newConnections(core.NewConnections(1<<20), 1<<30, slog.New(slog.DiscardHandler))
 	w := newWatchedConn(&net.TCPConn{}, c, nil)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// ask sends a message of MCP with further headers, names and values, and returns the answer.
+// ask sends an MCP message with more headers, given as names and values, and returns the answer.
 func (r *running) ask(path, method, name, params string, headers ...string) *http.Response {
 	r.tb.Helper()
 	if params != "" {
@@ -71,7 +71,7 @@ func TestMCP(t *testing.T) {
 	}
 }
 
-// TestMCPSearch makes a configuration list two tools in place of all, which find and call the others.
+// TestMCPSearch has a configuration with which only two tools are listed, which find and call the others.
 func TestMCPSearch(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -89,7 +89,7 @@ func TestMCPSearch(t *testing.T) {
 	}
 }
 
-// TestMCPOff makes a configuration turn the door off.
+// TestMCPOff switches the door off in the configuration.
 func TestMCPOff(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -100,7 +100,7 @@ func TestMCPOff(t *testing.T) {
 	}
 }
 
-// TestMCPAccess has the door behind the checks of every door: host, origin and token.
+// TestMCPAccess checks that the door has the checks of every door: host, origin and token.
 func TestMCPAccess(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

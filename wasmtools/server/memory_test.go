@@ -13,8 +13,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestMemoryOfConnections makes many clients wait, each over a connection of its own, and looks what each of them takes: docs/operations.md
-// says so much. The client's side is in the same process, so each figure is 1 KiB too high. Not parallel: it looks at the whole heap.
+// TestMemoryOfConnections lets many clients wait, each over its own connection, and measures how much memory each takes, which docs/operations.md
+// mentions. The clients are in the same process, so each figure is 1 KiB too high. It is not parallel, since it measures the whole heap.
 func TestMemoryOfConnections(t *testing.T) {
 	testkit.SkipEmulated(t, "it measures")
 	if testing.Short() || testkit.Race(t) {
@@ -48,7 +48,7 @@ func TestMemoryOfConnections(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := start(t, settings(t))
 			each := eachTakes(t, r, clients, c.open)
-			for range 2 { // what ran before may free its memory meanwhile, or take some
+			for range 2 { // earlier tests may free or take memory meanwhile
 				if each > 0 && each <= c.most<<10 {
 					break
 				}
@@ -62,7 +62,7 @@ func TestMemoryOfConnections(t *testing.T) {
 	}
 }
 
-// eachTakes returns what each of many clients takes, in bytes.
+// eachTakes returns how many bytes each of many clients takes.
 func eachTakes(t *testing.T, r *running, clients int, open func(conn net.Conn) error) int64 {
 	t.Helper()
 	conns := make([]net.Conn, clients)
@@ -97,7 +97,7 @@ func first(conn net.Conn, text string) (*http.Response, error) {
 	return a, err
 }
 
-// taken returns what the process's heap and stacks take.
+// taken returns how many bytes the process's heap and stacks take.
 func taken() int64 {
 	runtime.GC()
 	runtime.GC()

@@ -54,7 +54,7 @@ func scraped(t *testing.T, url, token string, fields ...string) (int, string) {
 	return answer.StatusCode, string(body)
 }
 
-// TestMetricsAreForTheirRole asks for /metrics as those who may not see them.
+// TestMetricsAreForTheirRole requests /metrics as callers with and without the right to see them.
 func TestMetricsAreForTheirRole(t *testing.T) {
 	t.Parallel()
 	if status, _ := scraped(t, start(t, settings(t)).url, ""); status != http.StatusNotFound {
@@ -93,7 +93,7 @@ func TestMetricsAreForTheirRole(t *testing.T) {
 	}
 }
 
-// TestMetrics makes calls, and reads what is told of them.
+// TestMetrics makes calls, and reads their metrics.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -120,7 +120,7 @@ func TestMetrics(t *testing.T) {
 	}
 	testkit.Put(t, c.Tools.Directory, "late.wasm", guest(t, "late"))
 	r.log.Wait(t, `"path":"/late/echo"`)
-	if status, _ := scraped(t, r.url, ""); status != http.StatusOK { // which is a request, too
+	if status, _ := scraped(t, r.url, ""); status != http.StatusOK { // reading the metrics is a request, too
 		t.Fatalf("got %d", status)
 	}
 	r.ask("/mcp", "tools/list", "", "").Body.Close()
@@ -196,7 +196,7 @@ func TestMetrics(t *testing.T) {
 	checkMetricsPage(t, families)
 }
 
-// checkMetricsPage holds the page of metrics to what there are.
+// checkMetricsPage compares the page of metrics with those that the server has.
 func checkMetricsPage(t *testing.T, families map[string]*dto.MetricFamily) {
 	t.Helper()
 	var b strings.Builder
@@ -227,7 +227,7 @@ func checkMetricsPage(t *testing.T, families map[string]*dto.MetricFamily) {
 	}
 }
 
-// TestMetricsAddress has metrics at an address of their own, which answers nothing else, and refuses pages that reach it by another name.
+// TestMetricsAddress serves metrics at a separate address, which answers nothing else, and refuses pages that reach it by another name.
 func TestMetricsAddress(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

@@ -33,13 +33,13 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
-// A plan is what one configuration of the model decides.
+// A plan has the decisions of one configuration in the model.
 type plan struct {
-	tokens   []string // none: everybody is let in
+	tokens   []string // if there are none, everybody is let in
 	disabled []string
 	calls    bool // a/thrice was granted to call units/convert
 	sends    bool // reach/http_send was granted to send requests
-	origin   int  // where the key is sent to
+	origin   int  // the origin that the key is sent to
 	key      int
 }
 
@@ -56,7 +56,7 @@ const (
 	kindList  = "list"
 )
 
-// answer returns what the answer to a request is under a plan.
+// answer returns the right answer to a request under a plan.
 func (p *plan) answer(kind, token string) string {
 	switch {
 	case !p.admits(token):
@@ -87,31 +87,31 @@ func (p *plan) answer(kind, token string) string {
 	return "7"
 }
 
-// A model is a server with what is known of its configurations.
+// A model is a server with the plans of its configurations.
 type model struct {
 	*running
 	t        *testing.T
 	base     *config.Config
 	lasts    time.Duration
 	origins  [2]string
-	keys     string // a folder with keys
+	keys     string // the folder with the keys
 	plans    []*plan
 	began    atomic.Int64 // the last plan that a reload began to apply
-	applied  atomic.Int64 // and that it has applied
+	applied  atomic.Int64 // the last plan that a reload has applied
 	mu       sync.Mutex   // guards what follows
 	next     chan struct{}
-	seen     map[string]string  // by the ids of requests, the keys that an origin saw: of both hops
-	inner    map[string][]inner // by the ids of requests
+	seen     map[string]string  // the keys that an origin saw on both hops, by request id
+	inner    map[string][]inner // by request id
 	progress chan struct{}      // has a value when a request is answered, or waits for a reload
 	ended    chan struct{}
 	asked    atomic.Int64
 	results  sync.Map // counts of answers
 }
 
-// An inner is a call of units/convert inside of another one.
+// An inner is a call of units/convert inside another call.
 type inner struct {
-	arrived int64 // the last plan that a reload had begun to apply when it arrived
-	left    int64 // and that was applied when it ended
+	arrived int64 // the last plan that a reload had begun to apply when the call arrived
+	left    int64 // the last plan that was applied when it ended
 }
 
 // reloaded waits for the next reload to end.
@@ -173,7 +173,7 @@ func newPlan(n int, before *plan) *plan {
 	return p
 }
 
-// newModel starts the server with a first plan, and with that many further tools, each of which has three overrides: they make reloads take long.
+// newModel starts the server with a first plan and with that many further tools. Each has three overrides, so that reloads take long.
 func newModel(t *testing.T, further int, lasts time.Duration) *model {
 	m := &model{t: t, keys: t.TempDir(), lasts: lasts, next: make(chan struct{}), progress: make(chan struct{}, 1), ended: make(chan struct{}),
 		seen: map[string]string{}, inner: map[string][]inner{}}
@@ -193,7 +193,7 @@ func newModel(t *testing.T, further int, lasts time.Duration) *model {
 	m.base = config.Default()
 	m.base.Server.Addresses = []string{"127.0.0.1:0"}
 	m.base.MCP.Search = "never"
-	m.base.Limits.Timeout = 2 * time.Minute // calls wait for reloads, which wait for the machine
+	m.base.Limits.Timeout = 2 * time.Minute // calls wait for reloads, which are slow on a busy machine
 	m.base.Tools.Directory, m.base.Tools.CacheDir = t.TempDir(), t.TempDir()
 	reach := fmt.Sprintf(`{"abi":1,"namespace":"reach","tools":[{"name":"http_send","description":"Sends.","parameters":{"type":"object"},"needs":{"http":[%q,%q]}}]}`, m.origins[0], m.origins[1])
 	testkit.Put(t, m.base.Tools.Directory, "reach.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "capability/reach"), reach))
@@ -228,7 +228,7 @@ func newModel(t *testing.T, further int, lasts time.Duration) *model {
 
 var keyOf = regexp.MustCompile(`the-key-of-plan-(\d+)-is-this`)
 
-// serveOrigin notes the key of a request, and redirects the first time, after some reloads.
+// serveOrigin records the key of a request, and redirects the first time, after some reloads.
 func (m *model) serveOrigin(w http.ResponseWriter, r *http.Request) {
 	key := "0"
 	if found := keyOf.FindStringSubmatch(r.Header.Get("X-Key")); found != nil {
@@ -246,7 +246,7 @@ func (m *model) serveOrigin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// reload applies one configuration after the other, each after some more requests: for as long as it is to last, and at least a few times.
+// reload applies one configuration after another, each after some more requests, for the given time and at least a few times.
 func (m *model) reload(most int, config func(n int) *config.Config) {
 	defer close(m.ended)
 	begun := time.Now()
@@ -270,11 +270,11 @@ func (m *model) reload(most int, config func(n int) *config.Config) {
 func (m *model) pause() {
 	select {
 	case <-m.progress:
-	case <-time.After(5 * time.Millisecond): // all may be waiting for it
+	case <-time.After(5 * time.Millisecond): // all requests may be waiting for the reload
 	}
 }
 
-// plan returns the configuration of a plan, after more requests. Before some of them it looks at what others would change.
+// plan returns the configuration of a plan after more requests. For some, it first asks what other configurations would change.
 func (m *model) plan(n int) *config.Config {
 	m.pause()
 	for range rand.IntN(3) {
@@ -285,7 +285,7 @@ func (m *model) plan(n int) *config.Config {
 	return m.config(m.plans[n])
 }
 
-// check compares the answer to a request with the plans. What is refused may be so because of the head.
+// check compares the answer to a request with the plans. A refusal may be due to the head alone.
 func (m *model) check(door, kind, token, got string, keys []string, calls []inner, during span) {
 	first, last := during.first, during.last
 	if slices.Contains([]string{"unauthorized", "disabled", "not granted"}, got) {
@@ -294,7 +294,7 @@ func (m *model) check(door, kind, token, got string, keys []string, calls []inne
 	m.asked.Add(1)
 	n, _ := m.results.LoadOrStore(kind+" "+strings.TrimRight(got, "0123456789"), new(atomic.Int64))
 	n.(*atomic.Int64).Add(1)
-	if got == "no session" { // the caller is somebody else by now
+	if got == "no session" { // by now the caller is somebody else
 		return
 	}
 	for at := first; at <= last; at++ {
@@ -306,13 +306,13 @@ func (m *model) check(door, kind, token, got string, keys []string, calls []inne
 			return
 		case kind == kindSend && got == "sent" && strings.HasPrefix(want, "key ") && m.explains(keys, at, last):
 			return
-		// What is taken away while a call runs is gone for what it calls.
+		// A right that is withdrawn while a call runs is gone for the calls inside it.
 		case kind == kindCalls && want == "7" && got == "inner disabled":
 			if slices.ContainsFunc(m.plans[at:last+1], func(p *plan) bool { return !p.enables("units/convert") }) {
 				return
 			}
 		case kind == kindCalls && (want == "7" || want == "inner disabled") && got == "inner unauthorized":
-			// One who has come back since then is another principal, or everybody.
+			// A caller who was let in again since then is another principal, or everybody.
 			if slices.ContainsFunc(m.plans[at:last+1], func(p *plan) bool { return !p.admits(token) || (len(p.tokens) == 0) != (len(m.plans[at].tokens) == 0) }) {
 				return
 			}
@@ -336,8 +336,8 @@ func (m *model) admitted(token string, calls []inner) bool {
 	return len(calls) == 3
 }
 
-// explains reports whether a call that began with a plan may have sent these keys, the first of which was sent at once. It gets newer
-// ones only for as long as the same grant stands.
+// explains reports whether a call that began with a plan may have sent these keys, the first of them at once. The call gets newer keys only as long
+// as the same grant stands.
 func (m *model) explains(keys []string, at, last int64) bool {
 	for i, key := range keys {
 		found := false
@@ -355,7 +355,7 @@ func (m *model) explains(keys []string, at, last int64) bool {
 	return len(keys) > 0
 }
 
-// message returns a message of MCP.
+// message returns an MCP message.
 func message(kind, id, url, meta string) string {
 	method, params := "tools/call", ""
 	switch kind {
@@ -381,7 +381,7 @@ func arguments(kind, id, url string) string {
 
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 
-// ask makes one request of a door, half of it before a reload where half is set, and checks the answer.
+// ask makes one request to a door and checks the answer. If half is true, half of the request is sent before a reload.
 func (m *model) request(id, door, kind, token string, half bool) error {
 	body, headers, path := "", []string{}, "/mcp"
 	switch door {
@@ -407,7 +407,7 @@ func (m *model) request(id, door, kind, token string, half bool) error {
 			return err
 		}
 		if answer.StatusCode == http.StatusUnauthorized {
-			return nil // the other doors look at that
+			return nil // the other doors check that
 		} else if answer.StatusCode != http.StatusOK {
 			return fmt.Errorf("initialize: %d %s", answer.StatusCode, text)
 		}
@@ -418,13 +418,13 @@ func (m *model) request(id, door, kind, token string, half bool) error {
 		return err
 	}
 	m.judge(door, kind, token, id, answer.StatusCode, text, during)
-	if door == "session" { // a reload looks at all that there are
+	if door == "session" { // a reload checks all sessions
 		_, _, _, err = m.exchange(path, token, "", false, headers...)
 	}
 	return err
 }
 
-// judge finds out what an answer says, and checks it.
+// judge reads an answer and checks it.
 func (m *model) judge(door, kind, token, id string, status int, text string, during span) {
 	m.mu.Lock()
 	keys, calls := strings.Fields(m.seen[id]), m.inner[id]
@@ -461,14 +461,15 @@ func (m *model) judge(door, kind, token, id string, status int, text string, dur
 	m.check(door, kind, token, got, keys, calls, during)
 }
 
-// A span says which plans may have been in force while a request was made.
+// A span says which plans may have been in force during a request.
 type span struct {
-	head  int64 // the first when the head was sent
-	first int64 // and when the end of the body was
+	head  int64 // the plans when the head was sent
+	first int64 // the plans when the end of the body was sent
 	last  int64
 }
 
-// exchange sends a request, the end of its body after the next reload where half is set. Without a body it asks for a list, or ends a session.
+// exchange sends a request; if half is true, it sends the end of the body after the next reload. A request without a body asks for a list, or ends a
+// session.
 func (m *model) exchange(path, token, body string, half bool, headers ...string) (answer *http.Response, text string, during span, err error) {
 	conn, err := net.Dial("tcp", m.Addr().String())
 	if err != nil {
@@ -500,7 +501,7 @@ func (m *model) exchange(path, token, body string, half bool, headers ...string)
 			m.reloaded()
 		}
 		during.first = m.applied.Load()
-		_, _ = io.WriteString(conn, body[len(begun):]) // it may be refused already
+		_, _ = io.WriteString(conn, body[len(begun):]) // the request may have been refused already
 	}
 	if answer, err = http.ReadResponse(bufio.NewReader(conn), nil); err != nil {
 		return nil, "", during, err
@@ -511,9 +512,9 @@ func (m *model) exchange(path, token, body string, half bool, headers ...string)
 	return answer, string(all), during, err
 }
 
-// TestModelOfReloads has random reloads beside random requests of all doors, some of which come in two halves, and calls that go on while
-// configurations change. Each answer must come from one configuration that was in force while the request was made. With a number in
-// TOOLSRV_MODEL, it lasts so many times as long.
+// TestModelOfReloads makes random reloads and random requests of all doors at the same time. Some requests come in two halves, and some calls run
+// while configurations change. Each answer must come from one configuration that was in force during the request. A number in TOOLSRV_MODEL makes it
+// last that many times as long.
 // Proves: Nothing without a grant
 func TestModelOfReloads(t *testing.T) {
 	if testing.Short() {
@@ -550,7 +551,7 @@ func TestModelOfReloads(t *testing.T) {
 	}
 }
 
-// requests makes one request after the other.
+// requests makes one request after another.
 func (m *model) requests(client int) {
 	for n := 0; ; n++ {
 		select {

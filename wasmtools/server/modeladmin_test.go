@@ -31,12 +31,12 @@ type office struct {
 	orders []order
 }
 
-// An order is what one configuration decides of administrators.
+// An order has the decisions of one configuration about administrators.
 type order struct {
-	roles  map[string]string // by token; one that is missing is let in no more
+	roles  map[string]string // by token; a missing one is no longer let in
 	upload bool
 	off    bool // the door is
-	class  int  // the tools whose number has this rest are disabled
+	class  int  // the tools whose number has this remainder are disabled
 }
 
 const (
@@ -44,7 +44,7 @@ const (
 	officeTools = 70
 )
 
-// status returns how a request for an operation ends under an order. changes is whether it changes something.
+// status returns the status of a request for an operation under an order. changes is whether the operation changes something.
 func (o *order) status(token string, changes, uploads bool) int {
 	role := o.roles[token]
 	switch {
@@ -84,8 +84,9 @@ func (m *office) config(o *order) *config.Config {
 	return &c
 }
 
-// ask makes a request for an operation, half of it before a reload where half is set, and returns the answer's status and text. That must be possible under one order that was
-// in force while it was made: with which one it was let in is one of those since its end, and a refusal may be due to its head.
+// ask makes a request for an operation, half of it before a reload where half is set, and returns the answer's status and text. They must be possible
+// under one order that was in force during the request. The order that let the request in is one of those since its end was sent, and a refusal may
+// be due to the head alone.
 func (m *office) ask(name, token, body string, half bool, fits func(o *order, text string) bool, query ...string) (status int, text string) {
 	o := admin.Find(name)
 	path, headers := "/admin/v1"+o.Path(), []string{}
@@ -121,7 +122,7 @@ func (m *office) ask(name, token, body string, half bool, fits func(o *order, te
 	return answer.StatusCode, text
 }
 
-// states returns the state of each tool in a list of them.
+// states returns the state of each tool in a list of tools.
 func (m *office) states(text string) map[string]string {
 	var list admin.Tools
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
@@ -134,7 +135,7 @@ func (m *office) states(text string) map[string]string {
 	return states
 }
 
-// isOf reports whether a list of the tools is that of an order: none is as another order would have it.
+// isOf reports whether a list of tools is that of an order, with no tool as another order would have it.
 func (m *office) isOf(o *order, text string) bool {
 	states := m.states(text)
 	for n := range officeTools {
@@ -149,7 +150,7 @@ func (m *office) isOf(o *order, text string) bool {
 	return true
 }
 
-// list lists the tools, and returns what is told of all/switched, or "".
+// list lists the tools, and returns what the list says about all/switched, or "".
 func (m *office) list(token string) string {
 	status, text := m.ask("tools", token, "", false, m.isOf, "all=true")
 	if status != http.StatusOK {
@@ -158,7 +159,7 @@ func (m *office) list(token string) string {
 	return m.states(text)["/all/switched"]
 }
 
-// module returns one that a server takes.
+// module returns a module that a server accepts.
 func (m *office) module() string {
 	var tools []string
 	for _, name := range []string{"once", "loops", "thrice"} {
@@ -167,7 +168,8 @@ func (m *office) module() string {
 	return string(sandboxtest.WithManifest(m.t, testkit.Fixture(m.t, "wat/good/caller"), `{"abi":1,"namespace":"new","tools":[`+strings.Join(tools, ",")+`]}`))
 }
 
-// work has administrators do their work until reloads have ended. Only the first one switches, so that it knows what it will be told.
+// work lets administrators make requests until the reloads have ended. Only the first administrator switches tools, so that it knows which answers to
+// expect.
 func (m *office) work(client int) {
 	module := m.module()
 	for n := 0; ; n++ {
@@ -195,8 +197,8 @@ func (m *office) work(client int) {
 	}
 }
 
-// tokens has a token made, which is let in as its own scopes say, whatever becomes of its maker. Once it is revoked it is let in no more, also where only the end of a
-// request is missing.
+// tokens makes a token, which is let in by its own scopes, whatever happens to its maker. After it is revoked, it is no longer let in, even if only
+// the end of a request is missing.
 func (m *office) tokens(maker string, n int, half bool) {
 	name := fmt.Sprint("made", n)
 	status, text := m.ask("tokens add", maker, fmt.Sprintf(`{"name":%q,"scopes":["admin"]}`, name), half, nil)
@@ -230,7 +232,8 @@ func (m *office) tokens(maker string, n int, half bool) {
 			m.t.Error(err)
 		}
 	}()
-	// The second half is sent after a reload, which may be before the token ends; so what counts is only that it does neither fail otherwise nor hang.
+	// The second half is sent after a reload, which may be before the token ends. So it only matters that the request neither fails in another way
+	// nor hangs.
 	answer, text, _, err := m.exchange("/admin/v1/put?dry_run=true&name=new/late.wasm", made.Secret, m.module(), true, "Content-Type: "+admin.TakenType)
 	<-revoked
 	if err != nil || !strings.Contains("200 401 403 404", strconv.Itoa(answer.StatusCode)) {
@@ -239,8 +242,9 @@ func (m *office) tokens(maker string, n int, half bool) {
 	ask(http.StatusUnauthorized)
 }
 
-// TestModelOfAdministrators has random reloads beside random requests of administrators, some of which come in two halves. Each answer must come from one configuration
-// that was in force while the request was made: who may look and change, whether files are taken, and what is told of all tools.
+// TestModelOfAdministrators makes random reloads and random requests of administrators at the same time. Some requests come in two halves. Each
+// answer must come from one configuration that was in force during the request: who may look and change, whether files are accepted, and the states
+// of all tools.
 // Proves: A caller reaches its own tools only
 func TestModelOfAdministrators(t *testing.T) {
 	if testing.Short() {

@@ -23,7 +23,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
 
-// The trace of a caller, which records it and which doesn't.
+// The traceparents of a caller who records the trace, and of one who doesn't.
 const (
 	callersTrace = "4bf92f3577b34da6a3ce929d0e0e4736"
 	callersSpan  = "00f067aa0ba902b7"
@@ -54,7 +54,7 @@ func named(t *testing.T, o *otlptest.Collector, name string) otlptest.Span {
 	return found[0]
 }
 
-// end ends the server, so that the spans have been sent.
+// end stops the server, so that all spans have been sent.
 func end(r *running) {
 	r.tb.Helper()
 	r.stop()
@@ -64,7 +64,8 @@ func end(r *running) {
 	r.done <- nil
 }
 
-// TestTraceOfREST follows a call of a tool that calls another one, which sends a request, from a caller's span to the service that is asked.
+// TestTraceOfREST follows the trace from a caller's span to an outside service. The called tool calls another tool, which sends the service a
+// request.
 // Proves: Secrets stay secret
 func TestTraceOfREST(t *testing.T) {
 	t.Parallel()
@@ -92,7 +93,7 @@ func TestTraceOfREST(t *testing.T) {
 	end(o.running)
 
 	tree := c.Tree(callersTrace)
-	for _, part := range []string{"compile", "prepare", "wait", "reset"} { // which there may be
+	for _, part := range []string{"compile", "prepare", "wait", "reset"} { // this span is optional
 		for strings.Contains(tree, " "+part+" (internal)\n") {
 			before, after, _ := strings.Cut(tree, " "+part+" (internal)\n")
 			tree = strings.TrimRight(before, " ") + after
@@ -149,7 +150,7 @@ func TestTraceOfREST(t *testing.T) {
 	}
 }
 
-// TestTraceStaysInside has a tool ask a service that no grant tells of traces.
+// TestTraceStaysInside lets a tool send a request to a service whose grant does not pass on traces.
 func TestTraceStaysInside(t *testing.T) {
 	t.Parallel()
 	o := own(t)
@@ -270,7 +271,7 @@ func TestTraceOfMCP(t *testing.T) {
 	}
 }
 
-// TestTraceOfStdio has a client that started the program record its calls, or not.
+// TestTraceOfStdio serves a client over standard input that records its calls, or does not.
 func TestTraceOfStdio(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -295,7 +296,7 @@ func TestTraceOfStdio(t *testing.T) {
 	}
 }
 
-// TestStrangersTraces has callers say that their traces are recorded. Only those are believed who have shown who they are.
+// TestStrangersTraces has callers say that their traces are recorded. Only identified callers are believed.
 func TestStrangersTraces(t *testing.T) {
 	t.Parallel()
 	send := func(r *running, token, parent string) {
@@ -344,7 +345,7 @@ func TestStrangersTraces(t *testing.T) {
 	}
 }
 
-// TestCollectorsHeaders sends the collector a secret, as it is after a reload. Without the secret there is no start, and no reload.
+// TestCollectorsHeaders sends the collector a secret, which a reload changes. Without the secret, neither a start nor a reload succeeds.
 func TestCollectorsHeaders(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -378,8 +379,8 @@ func TestCollectorsHeaders(t *testing.T) {
 	}
 }
 
-// TestCollectorsSecretGoes takes the secret away together with the headers that need it, which stay until a restart. The collector is told of calls
-// as before, with the other headers, and the log tells which it lacks.
+// TestCollectorsSecretGoes removes the secret together with the headers that need it, although a change of headers needs a restart. The collector
+// still gets spans, with the other headers, and the log says which header is missing.
 func TestCollectorsSecretGoes(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -414,7 +415,7 @@ func TestCollectorsSecretGoes(t *testing.T) {
 	}
 }
 
-// TestPathsOfMistakes asks for paths that are no tool's, which somebody has put a secret into. No span has them.
+// TestPathsOfMistakes requests paths without a tool, into which somebody has put a secret. No span has these paths.
 func TestPathsOfMistakes(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -437,7 +438,7 @@ func TestPathsOfMistakes(t *testing.T) {
 	}
 }
 
-// TestMetricsForCollector tells a collector metrics that nobody asks for over HTTP: under the names of OpenTelemetry, and under the server's own.
+// TestMetricsForCollector sends metrics to a collector without the door for Prometheus: under the names of OpenTelemetry, and under the server's own.
 func TestMetricsForCollector(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -479,7 +480,7 @@ func TestMetricsForCollector(t *testing.T) {
 	}
 }
 
-// TestSeriesAreBounded has strangers say versions of HTTP that don't exist. They are not told apart.
+// TestSeriesAreBounded has strangers send versions of HTTP that don't exist, which get no series of their own.
 func TestSeriesAreBounded(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -506,11 +507,11 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 }
 
-// TestSilentCollector ends a server, and hands it over, while the collector takes what it is sent and never answers. The next process has the
-// state before the collector is waited for, and the listeners soon.
+// TestSilentCollector stops a server, and hands one over, while the collector reads requests and never answers. The next process gets the state
+// before the wait for the collector, and the listeners soon.
 func TestSilentCollector(t *testing.T) {
 	t.Parallel()
-	for name, most := range map[string]time.Duration{"stop": 5 * time.Second, "hand over": 4 * time.Second} { // of which a second is leaveTime
+	for name, most := range map[string]time.Duration{"stop": 5 * time.Second, "hand over": 4 * time.Second} { // including one second of leaveTime
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := settings(t)
@@ -549,7 +550,7 @@ func TestSilentCollector(t *testing.T) {
 					t.Errorf("when the collector is asked: %v", err)
 				}
 			default:
-				if name == "stop" { // which has the time to ask
+				if name == "stop" { // there is time to send them
 					t.Error("the collector was sent no spans")
 				}
 			}
@@ -557,13 +558,13 @@ func TestSilentCollector(t *testing.T) {
 	}
 }
 
-// TestHostileTraceHeaders sends what is not a trace. Each request is answered as if it said nothing of one, or nothing of the state.
+// TestHostileTraceHeaders sends invalid trace headers. Each request is answered as if it had no traceparent, or no tracestate.
 func TestHostileTraceHeaders(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
 	o := traced(t, c)
 	r := start(t, c)
-	inside := map[string]bool{} // by the ids of requests
+	inside := map[string]bool{} // by request id
 	for _, test := range []struct {
 		name           string
 		parents, state []string

@@ -31,14 +31,14 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
 
-// owning is the manifest of the guest that acts for its caller.
+// owning is the manifest of a guest that acts for its caller.
 const owning = `{"abi":1,"namespace":"own","tools":[
 	{"name":"send","description":"Sends a request.","parameters":{"type":"object"},"needs":{"http":["URL"]}},
 	{"name":"keep","description":"Keeps a value.","parameters":{"type":"object"},"needs":{"kv":true}},
 	{"name":"kept","description":"Tells it.","parameters":{"type":"object"},"needs":{"kv":true}},
 	{"name":"through","description":"Has another send.","parameters":{"type":"object"},"needs":{"tools":["own/send"]}}]}`
 
-// A who is a caller as a header says it: origin, realm and name.
+// A who is a caller in the form of a header: origin, realm and name.
 type who [3]string
 
 func (w who) header() string { text, _ := json.Marshal(w); return string(text) }
@@ -64,7 +64,7 @@ func (w who) id(t *testing.T) personal.ID {
 	return id
 }
 
-// headed is a verifier to which the header X-Who says who calls.
+// headed is a verifier that takes the caller from the header X-Who.
 type headed struct{ badge }
 
 func (*headed) Verify(r *http.Request) (*wasmtools.Principal, error) {
@@ -75,7 +75,7 @@ func (*headed) Verify(r *http.Request) (*wasmtools.Principal, error) {
 	return w.principal()
 }
 
-// A service that tools ask: it answers with what it was sent, and at /all with all that it was ever sent.
+// A service for tools: it answers with the secret that it was sent, and at /all with everything that it was ever sent.
 type confessor struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -106,7 +106,7 @@ func (c *confessor) got(path, header string) string {
 	return c.sent[path].Get(header)
 }
 
-// An owned server has tools that act for their callers.
+// An owned is a server with tools that act for their callers.
 type owned struct {
 	*running
 	service *confessor
@@ -114,7 +114,7 @@ type owned struct {
 	config  *config.Config
 }
 
-// SHARED is what no caller must ever get.
+// SHARED is a secret that no caller must ever get.
 const sharedSecret = "SHARED-secret-of-everybody-0"
 
 func own(t *testing.T) *owned {
@@ -181,7 +181,7 @@ func (o *owned) bring(t *testing.T, w who, value string) error {
 	return err
 }
 
-// callers are some that are made to be taken for each other.
+// callers are callers whose names were made up to be confused with each other.
 func callers() []who {
 	return []who{
 		{"issued", "", "ann"}, {"declared", "", "ann"}, {"oidc", "https://a.example", "ann"}, {"oidc", "https://b.example", "ann"}, {"certificate", "dns", "ann"}, {"certificate", "email", "ann"},
@@ -192,13 +192,13 @@ func callers() []who {
 
 func secretOf(i int) string { return fmt.Sprintf("own-secret-%03d-Zx7q", i) }
 
-// TestOwnSecrets has callers whose names are made for it call one tool, by itself and through another: each with its own secret, or with none.
+// TestOwnSecrets lets these callers call one tool, directly and through another one: each uses its own secret, or none.
 // Proves: Callers keep apart
 func TestOwnSecrets(t *testing.T) {
 	t.Parallel()
 	o := own(t)
 	all := callers()
-	for i, w := range all { // the operator gives every other one its secret
+	for i, w := range all { // the operator sets the secret of every second caller
 		if i%2 == 0 {
 			testkit.Put(t, o.secrets, filepath.Join("principals", string(w.id(t)), "github"), secretOf(i))
 		}
@@ -243,7 +243,7 @@ func TestOwnSecrets(t *testing.T) {
 			}
 		}
 	}
-	for i, w := range all { // the service tells each what all have sent
+	for i, w := range all { // the service tells each caller what all have sent
 		for _, tool := range []string{"send", "through"} {
 			if status, body := o.send(tool, "/all", w); status != 200 || strings.Contains(body, secretOf(i)) {
 				t.Errorf("%d: %q is told %d %s", i, w, status, body)
@@ -279,8 +279,8 @@ func TestOwnSecrets(t *testing.T) {
 	}
 }
 
-// TestOwnSecretsOfWords has a caller set what others are told as its own secrets, and an operator put such a one into a caller's folder. It changes
-// what that caller's calls say, and neither what others are told nor what the log has.
+// TestOwnSecretsOfWords lets a caller set words from other callers' answers as its own secrets, and an operator put such a word into a caller's
+// folder. That changes the answers to this caller, but neither those to others nor the log.
 // Proves: Callers keep apart
 func TestOwnSecretsOfWords(t *testing.T) {
 	t.Parallel()
@@ -294,7 +294,7 @@ func TestOwnSecretsOfWords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if status, body := o.send("send", "/"+commit, mallory); status != 200 { // where the service has it from
+	if status, body := o.send("send", "/"+commit, mallory); status != 200 { // the secret's source
 		t.Fatalf("got %d %s", status, body)
 	}
 	for w, want := range map[who]bool{ann: true, given: true, mallory: false} {
@@ -309,8 +309,8 @@ func TestOwnSecretsOfWords(t *testing.T) {
 	}
 }
 
-// TestOwnSecretsRace has callers call one tool at once while the configuration is read again and secrets change. Each request has a secret of
-// its caller, and no answer has anybody's.
+// TestOwnSecretsRace lets callers call one tool at once while the configuration is read again and secrets change. Each request has a secret of its
+// caller, and no answer has any secret.
 // Proves: Callers keep apart
 func TestOwnSecretsRace(t *testing.T) {
 	t.Parallel()
@@ -358,7 +358,7 @@ func TestOwnSecretsRace(t *testing.T) {
 					t.Errorf("caller %d, call %d: the service got %q, want %q; the caller got %d %s", i, n, got, mine, status, body)
 					return
 				}
-				if n%8 != 0 { // what the service tells grows
+				if n%8 != 0 { // the answer of the service grows
 					continue
 				}
 				if status, body := o.send(tool, "/all", w); status != 200 || strings.Contains(body, mine) {
@@ -376,7 +376,7 @@ func TestOwnSecretsRace(t *testing.T) {
 	}
 }
 
-// TestOwnSecretsWithdrawn takes secrets away, and has them stay after a restart.
+// TestOwnSecretsWithdrawn removes secrets, and checks that they are kept over a restart.
 func TestOwnSecretsWithdrawn(t *testing.T) {
 	t.Parallel()
 	o := own(t).start(t)
@@ -421,8 +421,8 @@ func TestOwnSecretsWithdrawn(t *testing.T) {
 	}
 }
 
-// TestOwnValues has callers whose names are made for it keep values with one tool: each finds its own, and no more callers can keep some than are
-// allowed. What an operator erases is gone for that caller only.
+// TestOwnValues lets these callers keep values with one tool: each finds its own, and only the allowed number of callers can keep values. Values that
+// an operator erases are gone for that caller only.
 // Proves: Callers keep apart
 func TestOwnValues(t *testing.T) {
 	t.Parallel()
@@ -500,8 +500,8 @@ func TestOwnValues(t *testing.T) {
 	}
 }
 
-// TestOwnValuesOfMade has a token make so many others that they could take all places to keep values. They take a quarter, and give back what is
-// erased.
+// TestOwnValuesOfMade lets a token make so many others that together they could take all places for values. They get a quarter of the places, and
+// erasing values frees places again.
 func TestOwnValuesOfMade(t *testing.T) {
 	t.Parallel()
 	o := own(t).start(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
-// TestPlacesOfToolsThatWait makes tools call another one, which answers nobody until the test ends: as many calls get there as the tool has
-// places, over the whole way from the text of a configuration. One more is refused.
+// TestPlacesOfToolsThatWait lets tools call another one, which does not answer until the test ends: as many calls reach it as the tool has places by
+// its configuration. One more call is refused.
 func TestPlacesOfToolsThatWait(t *testing.T) {
 	t.Parallel()
 	waiting := max(64, 4*runtime.GOMAXPROCS(0))

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// TestToolsOfTheProgram has a Go function and a file of the directory in one namespace, behind the same tokens and switches.
+// TestToolsOfTheProgram serves a Go function and a file of the directory in one namespace, with the same tokens and switches.
 func TestToolsOfTheProgram(t *testing.T) {
 	t.Parallel()
 	hours := &wasmtools.Tool{Namespace: "shop", Name: "hours", Description: "Tell when the shop is open.", Parameters: schema.MustCompile(`{"type":"object"}`),

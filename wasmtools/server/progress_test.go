@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// mcpCall returns the bytes of a call over MCP, by a client that asks for progress.
+// mcpCall returns the bytes of an MCP call by a client that asks for progress.
 func mcpCall(name string) string {
 	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + name + `","arguments":{},"_meta":{"progressToken":1,` +
 		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
@@ -21,8 +21,8 @@ func mcpCall(name string) string {
 		"Mcp-Method: tools/call\r\nMcp-Name: " + name + "\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
 }
 
-// TestProgressOverMCP makes guests report to a client that asks for it: it gets the reports, no more of them than there may be, and
-// then the result.
+// TestProgressOverMCP lets guests report to a client that asks for progress: it gets the reports, no more of them than are allowed, and then the
+// result.
 func TestProgressOverMCP(t *testing.T) {
 	t.Parallel()
 	c := fixtures(t, 8, map[string]string{"reports": "wat/hostile/progress"})

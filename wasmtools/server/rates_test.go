@@ -42,8 +42,8 @@ func rateOf(tb testing.TB, text string, burst, concurrent int) wasmtools.Rate {
 	return r
 }
 
-// TestRateAtEachDoor calls a tool through each door until the rate is used up, which is one for all of them. What is refused says so in the form
-// that the door's clients understand.
+// TestRateAtEachDoor calls a tool through each door until the rate, which all doors share, is used up. Each door refuses calls in the form that its
+// clients understand.
 // Proves: Clients keep nobody out
 func TestRateAtEachDoor(t *testing.T) {
 	t.Parallel()
@@ -73,7 +73,7 @@ func TestRateAtEachDoor(t *testing.T) {
 		all, _ := io.ReadAll(a.Body)
 		return string(all)
 	}
-	// What is not a call, or calls a missing tool, does not count.
+	// Requests that are not calls, and calls of missing tools, don't count.
 	for range 20 {
 		for _, path := range []string{"/shop/none", "/none", "/shop"} {
 			if got := r.status(path, secret); got != http.StatusNotFound {
@@ -137,7 +137,7 @@ func TestRateAtEachDoor(t *testing.T) {
 	r.log.Wait(t, `"code":"rate_limited","error":"the rate of ci is used up: 6/h, 6 at once"`)
 }
 
-// TestRateStays changes all around a rate: tokens are rotated and attenuated, scopes and the configuration change. What is used up stays used up.
+// TestRateStays changes everything around a rate: tokens are rotated and attenuated, scopes and the configuration change. Used-up calls stay used up.
 // Proves: Clients keep nobody out
 func TestRateStays(t *testing.T) {
 	t.Parallel()
@@ -172,7 +172,7 @@ func TestRateStays(t *testing.T) {
 		narrow = append(narrow, s)
 	}
 	spend(narrow[2], 1) // its own
-	spend(narrow[0], 2) // and what is left of all
+	spend(narrow[0], 2) // and what is left for all of them
 	for _, s := range append(narrow, secret) {
 		spend(s, 0)
 	}
@@ -198,7 +198,7 @@ func TestRateStays(t *testing.T) {
 	if _, err := r.of.Tokens.SetRate(ctx, "ci", rateOf(t, "1000/s", 1000, 0), state.Any); err != nil {
 		t.Fatal(err)
 	}
-	// In a second all of it is there again, also for those that it has made.
+	// After a second all calls are available again, also to the tokens that it has made.
 	deadline := time.Now().Add(patience)
 	for r.status("/shop/echo", narrow[1]) != http.StatusOK {
 		if time.Now().After(deadline) {
@@ -223,7 +223,7 @@ func principalOf(r *running, name string) *wasmtools.Principal {
 	return nil
 }
 
-// TestRateOfAddresses has clients name other addresses than theirs, and a proxy that may.
+// TestRateOfAddresses has clients that name other addresses than their own, and a proxy that is allowed to.
 // Proves: Clients keep nobody out
 func TestRateOfAddresses(t *testing.T) {
 	t.Parallel()
@@ -272,8 +272,8 @@ func TestRateOfAddresses(t *testing.T) {
 	}
 }
 
-// TestSlowBodiesCount sends heads of calls, and no bodies: each counts as a call that runs, from its head on, and until the client goes away. So does
-// a stream of HTTP/2. "100 Continue" tells that a call counts and that its body is awaited.
+// TestSlowBodiesCount sends heads of calls without bodies: each counts as a running call from its head on, until the client goes away. So does an
+// HTTP/2 stream. "100 Continue" shows that a call is counted and that the server waits for its body.
 // Proves: Clients keep nobody out
 func TestSlowBodiesCount(t *testing.T) {
 	t.Parallel()
@@ -337,8 +337,8 @@ func slowShop(t *testing.T, c *config.Config, takes time.Duration) *running {
 	return r
 }
 
-// TestFairness has one caller flood a tool, and another call it now and then: the other's 99th percentile stays within two times of what it is without
-// the flood, and the time of one call. It is so with rates and without, for principals and for addresses.
+// TestFairness lets one caller flood a tool, and another one call it now and then: the other's 99th percentile is at most twice that without the
+// flood plus the time of one call. That holds with rates and without, for principals and for addresses.
 // Proves: Clients keep nobody out
 func TestFairness(t *testing.T) {
 	if testkit.Race(t) || testing.Short() {
@@ -347,7 +347,7 @@ func TestFairness(t *testing.T) {
 	const takes = 20 * time.Millisecond
 	for _, test := range []struct {
 		name  string
-		known bool   // by tokens; otherwise by addresses
+		known bool   // callers are identified by tokens, not by addresses
 		rate  string // of the caller that floods
 	}{
 		{"principals", true, ""},
@@ -407,7 +407,7 @@ func TestFairness(t *testing.T) {
 						for ctx.Err() == nil {
 							if status, err := call(ctx, flood); err == nil && status != http.StatusOK {
 								n++
-								// Without a pause clients would use up this machine's processors. So it is 500 calls a second.
+								// Without a pause, clients would use up this machine's processors. With it, there are 500 calls a second.
 								select {
 								case <-ctx.Done():
 								case <-time.After(200 * time.Millisecond):
@@ -431,7 +431,7 @@ func TestFairness(t *testing.T) {
 			}
 			var idle, busy time.Duration
 			var refused int
-			for range 5 { // this machine may begin to do other things in between
+			for range 5 { // this machine may begin other work in between
 				idle = p99()
 				if busy, refused = beside(p99); busy <= 2*idle+takes {
 					break

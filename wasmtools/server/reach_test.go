@@ -39,14 +39,13 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
 
-// TestReachIsWhatIsReached has guests try everything under random grants, scopes and switches. The operation reach must say exactly what a
-// caller and a tool reach in the running server. TOOLSRV_REACH is how many configurations are tried, and TOOLSRV_REACH_SEED repeats those
-// of a run.
+// TestReachIsWhatIsReached lets guests try everything under random grants, scopes and switches. The operation reach must return exactly what a caller
+// and a tool can reach in the running server. TOOLSRV_REACH is how many configurations are tried, and TOOLSRV_REACH_SEED repeats those of a run.
 // Proves: Nothing without a grant
 func TestReachIsWhatIsReached(t *testing.T) {
 	t.Parallel()
 	n := 200
-	if testkit.Race(t) { // they are tried one after the other
+	if testkit.Race(t) { // sets are tried one after another
 		n = 40
 	}
 	if text := os.Getenv("TOOLSRV_REACH"); text != "" {
@@ -55,7 +54,7 @@ func TestReachIsWhatIsReached(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const each = 250 // configurations of one set of tools
+	const each = 250 // configurations for one set of tools
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("TOOLSRV_REACH_SEED"); text != "" {
 		var err error
@@ -81,11 +80,11 @@ func TestReachIsWhatIsReached(t *testing.T) {
 	}
 }
 
-// explored are what was found.
+// explored counts what was found.
 type explored struct {
 	Configurations, Attempts int
-	Ends, Through            int // how many ends were reached, and how many of them through other tools
-	Nothing, Deepest         int // from how many tools nothing was reached, and how many tools were on the longest way
+	Ends, Through            int // how many things were reached, and how many of them through other tools
+	Nothing, Deepest         int // how many tools reached nothing, and how many tools were on the longest way
 }
 
 // A land is a server whose tools try to reach things.
@@ -100,11 +99,11 @@ type land struct {
 	issued []caller
 
 	mu   sync.Mutex        // guards what follows
-	keys map[string]string // what came with the header X-Key, by the id of the request
+	keys map[string]string // the values of the header X-Key, by request id
 	last int
 }
 
-// A caller is one who may call tools.
+// A caller is a caller of tools.
 type caller struct{ name, token string }
 
 // The places that tools try to reach.
@@ -116,7 +115,7 @@ var (
 	matchesOfLand = []string{"**", "a/*", "a/**", "a", "b", "b/*", "*/t1", "**/t2", "top", "c", "a/b/t0", "b/t1", "a/t0", "a/t1"}
 )
 
-// some returns between least and most of a list.
+// some returns between least and most random elements of a list.
 func some[T any](r *rand.Rand, from []T, least, most int) (all []T) {
 	for _, i := range r.Perm(len(from))[:min(len(from), least+r.IntN(most-least+1))] {
 		all = append(all, from[i])
@@ -161,7 +160,7 @@ func newLand(t *testing.T, r *rand.Rand) *land {
 			t.Fatal(err)
 		}
 	}
-	if r.IntN(2) == 0 { // with these, callers always have to show who they are
+	if r.IntN(2) == 0 { // with these, callers always need credentials
 		for _, name := range []string{"issued", "scoped"} {
 			l.issued = append(l.issued, caller{name, issue(l.running, name, some(r, matchesOfLand, 0, 3)...)})
 		}
@@ -169,7 +168,7 @@ func newLand(t *testing.T, r *rand.Rand) *land {
 	return l
 }
 
-// beginning passes on what is written until it has seen a text.
+// beginning passes on writes until it has seen a text.
 type beginning struct {
 	to    io.Writer
 	until string
@@ -187,7 +186,7 @@ func (b *beginning) Write(text []byte) (int, error) {
 	return b.to.Write(text)
 }
 
-// makeTools makes random tools of four namespaces and none, and a row of tools in c of which each calls the next one.
+// makeTools makes random tools in four namespaces and without one, and a chain of tools in c, each of which calls the next.
 func (l *land) makeTools(t *testing.T) {
 	t.Helper()
 	names := map[string]int{"": 2, "a": 5, "a/b": 3, "b": 4}
@@ -230,7 +229,7 @@ func (l *land) makeTools(t *testing.T) {
 	}
 }
 
-// need fills in what a tool needs.
+// need sets the needs of a tool.
 func (l *land) need(needs map[string]any, free []string) {
 	r := l.random
 	if r.IntN(3) > 0 {
@@ -300,7 +299,7 @@ func (l *land) grants() (all []config.Grant) {
 	return all
 }
 
-// directory returns one of the two directories that may have a name.
+// directory returns one of the two directories for a name.
 func (l *land) directory(name string, which int) string {
 	l.tb.Helper()
 	dir := filepath.Join(l.base.State.Directory, fmt.Sprint(name, which))
@@ -310,7 +309,7 @@ func (l *land) directory(name string, which int) string {
 	return dir
 }
 
-// change returns a random configuration, and who may call tools then.
+// change returns a random configuration and its callers.
 func (l *land) change() (c *config.Config, callers []caller) {
 	r := l.random
 	next := *l.base
@@ -338,7 +337,7 @@ func (l *land) change() (c *config.Config, callers []caller) {
 	return &next, callers
 }
 
-// try makes one configuration, and compares what is told with what is reached, for some callers and tools.
+// try puts one configuration in force, and compares the answers of reach with what is really reached, for some callers and tools.
 func (l *land) try(counts *explored) {
 	t, r := l.tb, l.random
 	t.Helper()
@@ -354,13 +353,13 @@ func (l *land) try(counts *explored) {
 	}
 	if r.IntN(10) == 0 {
 		arguments := admin.Switched{Names: some(r, []string{"a", "b", "a/b", "b/t1", "a/t0", "top0"}, 1, 2)}
-		_, _ = l.over.Do(t.Context(), []string{"disable", "enable", "reset"}[r.IntN(3)], arguments, "") // what is switched with its namespace is refused
+		_, _ = l.over.Do(t.Context(), []string{"disable", "enable", "reset"}[r.IntN(3)], arguments, "") // also refused if its namespace is switched off
 	}
 	var told admin.Reach
 	l.ask("reach", admin.ReachArguments{}, &told)
 	for range 2 {
 		who, first := callers[r.IntN(len(callers))], l.tools[r.IntN(len(l.tools))]
-		if len(told.Ways) > 0 && r.IntN(2) == 0 { // one from which something is reached
+		if len(told.Ways) > 0 && r.IntN(2) == 0 { // a tool from which something is reached
 			first = told.Ways[r.IntN(len(told.Ways))].Tool
 		}
 		for _, p := range l.Principals() {
@@ -382,8 +381,8 @@ func (l *land) try(counts *explored) {
 	}
 }
 
-// agree reports whether what is reached is what is said to be. Which of several rules a URL goes by is not said: a secret is put into some
-// of the requests to the URLs that are told, and into no others.
+// agree reports whether the reached things are those that reach returns. reach does not say which of several rules applies to a URL: so a secret must
+// be in some of the requests to the URLs that it names, and in no others.
 func agree(got, want []string) bool {
 	secretsOf := func(all []string) (with, others []string) {
 		for _, s := range all {
@@ -406,7 +405,7 @@ func agree(got, want []string) bool {
 	return slices.Equal(gotWith, wantWith) && slices.Equal(gotOthers, wantOthers)
 }
 
-// asText returns what counts of a configuration.
+// asText returns the relevant parts of a configuration.
 func asText(c *config.Config) string {
 	text := new(strings.Builder)
 	for _, g := range c.Grants {
@@ -432,7 +431,7 @@ func (l *land) ask(name string, arguments, to any) {
 	}
 }
 
-// expected returns what is said to be reached, as explore tells it.
+// expected returns the answer of reach in the form that explore uses.
 func expected(ways []reach.Way, origin string) (all []string) {
 	arrives := slices.ContainsFunc(ways, func(w reach.Way) bool { return w.Capability == "http" && w.Detail != "" })
 	for _, w := range ways {
@@ -458,7 +457,7 @@ func expected(ways []reach.Way, origin string) (all []string) {
 	return slices.Compact(all)
 }
 
-// call has a caller's tool go to the last of through, on that way, and do something there.
+// call lets a caller call the last tool of through by way of the others, and do something there.
 func (l *land) call(counts *explored, who caller, through []string, first, do string) (ok bool, answer string) {
 	l.tb.Helper()
 	counts.Attempts++
@@ -491,7 +490,7 @@ func (l *land) call(counts *explored, who caller, through []string, first, do st
 	return a.StatusCode == http.StatusOK, string(body)
 }
 
-// explore finds out what a caller reaches with a tool, by trying everything from each tool that is reached, nearer ones first.
+// explore finds out what a caller reaches with a tool, by trying everything from each tool that can be reached, the nearest first.
 func (l *land) explore(counts *explored, who caller, first string) (all []string) {
 	l.tb.Helper()
 	if ok, _ := l.call(counts, who, nil, first, "o"); !ok {
@@ -526,7 +525,7 @@ func (l *land) explore(counts *explored, who caller, first string) (all []string
 	return slices.Compact(all)
 }
 
-// look tries to reach everything from one tool.
+// look tries to reach everything with one tool.
 func (l *land) look(counts *explored, who caller, first string, through []string) (all []string) {
 	l.tb.Helper()
 	for _, path := range visited {

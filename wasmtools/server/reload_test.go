@@ -35,7 +35,7 @@ func TestReload(t *testing.T) {
 		name          string
 		change        func(*config.Config)
 		token         string
-		echo, stopped int // statuses of /shop/echo and of /shop/spin
+		echo, stopped int // the statuses of /shop/echo and of /shop/spin
 	}{
 		{"nothing", func(*config.Config) {}, "one", 200, 0},
 		{"another token", func(c *config.Config) { c.Auth.Tokens = []string{"two"} }, "one", 401, 0},
@@ -65,7 +65,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestReloadIsOneStep has reloads that ask for a token and switch a tool on, and back: at no moment is half of one in force.
+// TestReloadIsOneStep makes reloads that require a token and switch a tool on, and back: at no moment is only half of one in force.
 func TestReloadIsOneStep(t *testing.T) {
 	t.Parallel()
 	first := settings(t)
@@ -91,7 +91,7 @@ func TestReloadIsOneStep(t *testing.T) {
 	}
 }
 
-// TestReloadRefuses leaves all as it was.
+// TestReloadRefuses checks that a refused reload changes nothing.
 func TestReloadRefuses(t *testing.T) {
 	t.Parallel()
 	first := settings(t)
@@ -108,7 +108,7 @@ func TestReloadRefuses(t *testing.T) {
 	}
 }
 
-// TestReloadTellsInTheDocument makes the document ask for a token as soon as there is one, under the address that is configured.
+// TestReloadTellsInTheDocument checks that the OpenAPI document requires a token as soon as there is one, and has the configured address.
 func TestReloadTellsInTheDocument(t *testing.T) {
 	t.Parallel()
 	first := settings(t)
@@ -144,7 +144,7 @@ func TestReloadTellsInTheDocument(t *testing.T) {
 	}
 }
 
-// TestReloadWarns names what needs a restart, at every reload until it is as at the start again.
+// TestReloadWarns checks that every reload names the settings that need a restart, until they are as at the start again.
 func TestReloadWarns(t *testing.T) {
 	t.Parallel()
 	first := settings(t)
@@ -183,7 +183,7 @@ func TestReloadWarns(t *testing.T) {
 	}
 }
 
-// TestReloadUnderLoad has no call fail because of a reload that does not concern it.
+// TestReloadUnderLoad checks that no call fails because of a reload that does not concern it.
 func TestReloadUnderLoad(t *testing.T) {
 	t.Parallel()
 	first := settings(t)
@@ -220,8 +220,8 @@ func TestReloadUnderLoad(t *testing.T) {
 	work.Wait()
 }
 
-// TestReloadOfMany reloads tokens and limits of servers with few tools and with many: for each tool it takes no more than a route in a new table. Not
-// parallel: it counts what the whole process allocates.
+// TestReloadOfMany reloads tokens and limits of servers with few tools and with many: each tool costs no more than a route in a new table. It is not
+// parallel, since it counts the allocations of the whole process.
 func TestReloadOfMany(t *testing.T) {
 	took := map[int]uint64{}
 	for _, many := range []int{100, 5000} {

@@ -29,7 +29,7 @@ func lastReload(t *testing.T, text string) (line map[string]any) {
 	return line
 }
 
-// TestReloadTellsWhatChanged makes one line tell what a reload switched, granted and limited, and no token.
+// TestReloadTellsWhatChanged checks the log line about what a reload has switched, granted and limited, which shows no token.
 func TestReloadTellsWhatChanged(t *testing.T) {
 	t.Parallel()
 	first := settings(t)

@@ -52,7 +52,7 @@ func (i *issuer) rules(rules ...config.ClaimRule) config.OIDC {
 	return config.OIDC{Issuer: i.URL, Audience: []string{"toolsrv"}, Name: "sub", Rules: rules}
 }
 
-// TestIssuedTokens has tokens of an issuer let in by rules, which a reload replaces.
+// TestIssuedTokens lets in tokens of an issuer by rules, which a reload replaces.
 func TestIssuedTokens(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
@@ -99,7 +99,7 @@ func TestIssuedTokens(t *testing.T) {
 	want("without an issuer", "/shop/echo", other.token("b"), 401)
 }
 
-// TestResource makes sure that who has no token learns where to get one, without a token and from any page.
+// TestResource checks that clients without a token are told where to get one, from any page.
 func TestResource(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
@@ -139,7 +139,7 @@ func TestResource(t *testing.T) {
 					t.Fatal(err)
 				}
 				var document map[string]any
-				_ = json.Unmarshal(body, &document) // of an error there is another one
+				_ = json.Unmarshal(body, &document) // for an error there is a second challenge
 				return a, document
 			}
 			for path, resource := range map[string]string{"": base, "/mcp": base + "/mcp", "/mcp/": base + "/mcp/", "/mcp/shop": base + "/mcp/shop"} {
@@ -173,7 +173,7 @@ func TestResource(t *testing.T) {
 	}
 }
 
-// TestCertificates has clients let in by their certificates, until there is no rule for them, or no authority.
+// TestCertificates lets clients in by their certificates, until the rule or the authority is removed.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
 	a := certtest.NewAuthority(t, "a")

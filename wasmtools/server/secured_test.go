@@ -23,7 +23,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
 
-// secured returns a configuration with a certificate of an authority, which issues those of clients, too.
+// secured returns a configuration with a certificate of an authority, which also issues client certificates.
 func secured(t *testing.T, a *certtest.Authority) *config.Config {
 	t.Helper()
 	c, dir := settings(t), t.TempDir()
@@ -34,7 +34,7 @@ func secured(t *testing.T, a *certtest.Authority) *config.Config {
 	return c
 }
 
-// A peer door tells the name of the client's certificate.
+// A peer is a door that returns the name in the client's certificate.
 type peer struct{}
 
 func (peer) Serve(x *web.Exchange) {
@@ -45,7 +45,7 @@ func (peer) Serve(x *web.Exchange) {
 	x.Send(http.StatusOK, []byte(x.Request().Proto+" "+name))
 }
 
-// TestTLS has clients of both versions of HTTP, and those that can't agree on TLS.
+// TestTLS serves clients of both versions of HTTP, and refuses those whose handshake fails.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	a := certtest.NewAuthority(t, "a")
@@ -119,7 +119,7 @@ func always(pair tls.Certificate) func(*tls.CertificateRequestInfo) (*tls.Certif
 	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 }
 
-// TestHostileHandshakes has clients that begin to agree on TLS and do not end.
+// TestHostileHandshakes has clients that begin a TLS handshake and never finish it.
 // Proves: Clients keep nobody out
 func TestHostileHandshakes(t *testing.T) {
 	t.Parallel()
@@ -133,7 +133,7 @@ func TestHostileHandshakes(t *testing.T) {
 		conn := tls.Client(r.dial(), &tls.Config{RootCAs: a.Pool, ServerName: "localhost"})
 		return send(t, conn, said(""))
 	}
-	// They say nothing, or half of what they should.
+	// They send nothing, or half of what they should.
 	for i := range 6 {
 		conn := r.dial()
 		if i%2 == 1 {
@@ -145,7 +145,7 @@ func TestHostileHandshakes(t *testing.T) {
 	if got := echo(); got != 200 {
 		t.Errorf("beside silent clients: got %d", got)
 	}
-	// They say too much: a hello of 64 KiB, and then what can't follow.
+	// They send too much: a hello of 64 KiB, and then something that can't follow.
 	conn := r.dial()
 	record := append([]byte{22, 3, 1, 0x40, 0}, make([]byte, 16<<10)...)
 	copy(record[5:], []byte{1, 0, 255, 255})
@@ -173,7 +173,7 @@ func TestHostileHandshakes(t *testing.T) {
 	}
 }
 
-// TestAuthorityGone has the authority of a client replaced while its connection is open: from then on its certificate says nothing.
+// TestAuthorityGone replaces the authority of a client's certificate while its connection is open: from then on, the certificate is no longer valid.
 func TestAuthorityGone(t *testing.T) {
 	t.Parallel()
 	a, b := certtest.NewAuthority(t, "a"), certtest.NewAuthority(t, "b")
@@ -216,7 +216,7 @@ func TestAuthorityGone(t *testing.T) {
 	}
 }
 
-// TestSocketAndTLS has a server listen on TCP with TLS, and on a socket without, at the same time.
+// TestSocketAndTLS lets a server listen on TCP with TLS, and on a socket without TLS, at the same time.
 func TestSocketAndTLS(t *testing.T) {
 	t.Parallel()
 	a := certtest.NewAuthority(t, "a")
@@ -253,7 +253,7 @@ func TestSocketAndTLS(t *testing.T) {
 	}
 }
 
-// TestTLSFails: a server with a certificate that doesn't belong to its key does not start, and listens nowhere.
+// TestTLSFails checks that a server whose certificate doesn't belong to its key does not start, and listens nowhere.
 func TestTLSFails(t *testing.T) {
 	t.Parallel()
 	a := certtest.NewAuthority(t, "a")

@@ -25,15 +25,15 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
-// patience bounds every wait for an event.
+// patience is the longest wait for an event.
 const patience = 30 * time.Second
 
-// settings returns a configuration for a free port and a directory that holds the guest as namespace "shop".
+// settings returns a configuration with a free port and a directory with the guest as namespace "shop".
 func settings(tb testing.TB) *config.Config {
 	tb.Helper()
 	c := config.Default()
 	c.Server.Addresses = []string{"127.0.0.1:0"}
-	c.Server.Hosts = []string{"x", "y"} // of the requests that tests write by hand
+	c.Server.Hosts = []string{"x", "y"} // the host of requests that tests write by hand
 	c.Tools.Directory = tb.TempDir()
 	c.Tools.CacheDir = tb.TempDir()
 	testkit.Put(tb, c.Tools.Directory, "shop.wasm", guest(tb, "shop"))
@@ -62,7 +62,7 @@ type running struct {
 	done chan error // what Run returned
 }
 
-// Reload is the server's, of a configuration with all its fields.
+// Reload calls the server's Reload with a configuration that has all fields.
 func (r *running) Reload(c *config.Config) error {
 	return r.Server.Reload((*public.Config)(c.Handle()))
 }
@@ -86,7 +86,7 @@ func build(tb testing.TB, c *config.Config, tools ...*wasmtools.Tool) *running {
 	return r
 }
 
-// open opens a service and makes a server of it, or nothing.
+// open opens a service and a server for it, or neither.
 func open(tb testing.TB, c *config.Config, o core.Options, with server.Options) (*core.Service, *server.Server, error) {
 	of, err := core.Open(tb.Context(), c, o)
 	if err != nil {
@@ -146,7 +146,7 @@ func (r *running) call(path, token string) (int, string, error) {
 	return a.StatusCode, string(body), err
 }
 
-// status is call for those that only look at the status.
+// status is call for tests that only need the status.
 func (r *running) status(path, token string) int {
 	r.tb.Helper()
 	status, _, err := r.call(path, token)
@@ -177,7 +177,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestDrain checks that a running call is answered, and that the server says meanwhile that it is not ready.
+// TestDrain checks that a running call is answered, and that meanwhile the server says that it is not ready.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	r := start(t, settings(t))
@@ -210,7 +210,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestDrainLimit cuts calls off that take too long to finish, and tells their clients so.
+// TestDrainLimit checks that calls that take too long to finish are cut off, and that their clients are told so.
 func TestDrainLimit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: not with -short")
@@ -222,7 +222,7 @@ func TestDrainLimit(t *testing.T) {
 	r.SetDrain(time.Millisecond)
 	run(t, r)
 	r.log.Wait(t, `"msg":"ready"`)
-	answers := make(chan string, 2) // empty where the connection is cut before the refusal is written
+	answers := make(chan string, 2) // empty if the connection is cut before the refusal is written
 	go func() {
 		_, body, _ := r.call("/shop/spin", "")
 		answers <- body
@@ -236,7 +236,7 @@ func TestDrainLimit(t *testing.T) {
 		answer, _ := io.ReadAll(conn)
 		answers <- string(answer)
 	}()
-	if status := r.status("/shop/wait", ""); status != http.StatusOK { // spin runs for sure when this is done
+	if status := r.status("/shop/wait", ""); status != http.StatusOK { // when this is done, spin surely runs
 		t.Fatalf("POST /shop/wait: %d", status)
 	}
 	r.stop()
@@ -293,7 +293,7 @@ func TestNewFails(t *testing.T) {
 	}
 }
 
-// TestNewReleases has the address free again after New failed.
+// TestNewReleases checks that the address is free again after New has failed.
 func TestNewReleases(t *testing.T) {
 	t.Parallel()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -319,7 +319,7 @@ func TestNewReleases(t *testing.T) {
 	}
 }
 
-// TestLimits checks that a client can stretch nothing without end, and that no time-out cuts a call that is allowed.
+// TestLimits checks that a client can't prolong anything without end, and that no timeout cuts off a call that is within its limit.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

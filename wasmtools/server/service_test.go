@@ -14,7 +14,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
-// TestReloadOfService makes a service take up a configuration by itself, but not one with a server: who is let in would be forgotten.
+// TestReloadOfService checks that a service can reload its configuration by itself, but not if it has a server: the rules on who is let in would be
+// left out.
 // Proves: A caller reaches its own tools only
 func TestReloadOfService(t *testing.T) {
 	t.Parallel()
@@ -48,7 +49,7 @@ func TestReloadOfService(t *testing.T) {
 	}
 }
 
-// TestMadeConfiguration refuses one that no file or text stands for: what it lets in is unknown.
+// TestMadeConfiguration checks that a configuration is refused that was not read from a file or a text, since nobody knows whom it lets in.
 func TestMadeConfiguration(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]*config.Config{"none": nil, "zero": {}} {
@@ -66,7 +67,7 @@ func TestMadeConfiguration(t *testing.T) {
 	}
 }
 
-// TestTokensOfText reads the files with tokens that a text names, as those of a file: nobody is let in who has none.
+// TestTokensOfText checks that token files named in a configuration's text are read, as for a file: nobody is let in without a token.
 func TestTokensOfText(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestSlowClients makes clients stop in the middle. The server must end each of their connections by itself.
+// TestSlowClients has clients that stop in the middle. The server must end each of their connections by itself.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	r := build(t, settings(t))
@@ -21,7 +21,7 @@ func TestSlowClients(t *testing.T) {
 	run(t, r)
 	for _, c := range []struct {
 		name, sends string
-		status      int // of the answer before the connection ends; 0: none
+		status      int // the status of the answer before the connection ends; 0 if there is none
 	}{
 		{"nothing", "", 0},
 		{"half a request line", "POST /shop/ec", 400},

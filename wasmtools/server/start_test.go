@@ -12,8 +12,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// TestStart describes modules that run without end, until others take their places. Meanwhile probes and listed tools answer, and a path
-// without a tool is not ready; afterwards it is not found.
+// TestStart starts a server with modules that run forever while they are described, until they are replaced. Meanwhile probes and listed tools
+// answer, and a path without a tool is not ready; afterwards it is not found.
 // Proves: Nothing stops the server
 func TestStart(t *testing.T) {
 	t.Parallel()

@@ -16,11 +16,11 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
-// keeping is a manifest for testdata/capability/kv.wat, whose key is what it is given.
+// keeping is a manifest for testdata/capability/kv.wat, which uses its input as the key.
 const keeping = `{"abi":1,"namespace":"NAMESPACE","needs":{"kv":true},"tools":[{"name":"get","description":"Reads.","parameters":{"type":"object"}},
 	{"name":"gets","description":"Reads often.","parameters":{"type":"object"}},{"name":"set","description":"Keeps.","parameters":{"type":"object"}}]}`
 
-// TestState makes tools keep values, from one server to the next. One directory is for one server at a time.
+// TestState lets tools keep values from one server to the next. Only one server at a time can use a directory.
 // Proves: State is whole and apart
 func TestState(t *testing.T) {
 	t.Parallel()
@@ -63,12 +63,12 @@ func TestState(t *testing.T) {
 	if err := second.Reload(lowered); err != nil {
 		t.Fatal(err)
 	}
-	expect(second, "/a/set", 200, "8") // no larger than it was
+	expect(second, "/a/set", 200, "8") // no larger than before
 	expect(second, "/b/set", 200, `{"code":"quota"`)
 	expect(second, "/b/get", 200, "0")
 }
 
-// TestDamagedState refuses to start with a state that is damaged, and to reload for one.
+// TestDamagedState checks that a server does not start with a damaged state, and a reload does not switch to one.
 func TestDamagedState(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -91,8 +91,8 @@ func TestDamagedState(t *testing.T) {
 	}
 }
 
-// TestBrokenState empties the file of a running server's state, as the first step of a careless restore does. Calls are answered at once,
-// the probe shows it, other tools work, and the server ends when it is told to.
+// TestBrokenState empties the state file of a running server, as a careless restore would. Calls are answered at once, the probe reports the damage,
+// other tools work, and the server stops when it is told to.
 func TestBrokenState(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "page faults are the emulator's")
@@ -122,7 +122,7 @@ func TestBrokenState(t *testing.T) {
 	r.log.Wait(t, `"msg":"all tools are compiled"`)
 	ready(`{"status":"ready","compiled":true}`)
 	if err := os.Truncate(filepath.Join(c.State.Directory, "state.db"), 0); err != nil {
-		t.Skip(err) // of a mapped file, not every system takes that
+		t.Skip(err) // not every system allows that for a mapped file
 	}
 	for range 3 {
 		for _, path := range []string{"/a/get", "/a/gets", "/a/set"} {

@@ -47,8 +47,8 @@ func serveStdio(t *testing.T, c *config.Config, o core.Options, requests string)
 	return out.String()
 }
 
-// TestStdioFirstList has the first list whole: with tools of the program, and with a file that must be compiled and run to say
-// what it has.
+// TestStdioFirstList checks that the first list is complete, with the program's tools, and with a file that must be compiled and run to know its
+// tools.
 func TestStdioFirstList(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -69,7 +69,7 @@ func TestStdioFirstList(t *testing.T) {
 	log.Wait(t, `"msg":"ready","tools":`)
 }
 
-// TestStdioGoesOn does not wait longer than it may for a file that runs without end to say what it has.
+// TestStdioGoesOn checks that the server does not wait too long for a file that runs forever while it is described.
 func TestStdioGoesOn(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -89,7 +89,7 @@ func TestStdioGoesOn(t *testing.T) {
 	}
 }
 
-// TestStdioFiles serves single files, and nothing of the configured directory.
+// TestStdioFiles serves single files, and no file of the configured directory.
 func TestStdioFiles(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -100,7 +100,7 @@ func TestStdioFiles(t *testing.T) {
 	}
 }
 
-// TestStdioLines has a message on each line, whatever a tool returns, logs or fails with.
+// TestStdioLines checks that each line is one message, whatever a tool returns, logs or fails with.
 // Proves: Answers and logs show what is meant to be seen
 func TestStdioLines(t *testing.T) {
 	t.Parallel()
@@ -139,7 +139,7 @@ func TestStdioLines(t *testing.T) {
 	}
 }
 
-// TestStdioStops ends with its context, while the input goes on and a call runs.
+// TestStdioStops ends the context while the input is open and a call runs.
 func TestStdioStops(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -171,14 +171,14 @@ type noSpace struct{}
 
 func (noSpace) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
-// pipes are where a test has something wrong.
+// pipes are the input and output in which a test puts something wrong.
 type pipes struct {
 	in    io.Reader
 	out   io.Writer
 	files []string
 }
 
-// TestStdioFails says what is wrong, and writes none of it to the client.
+// TestStdioFails checks that errors say what is wrong, and that none of it is written to the client.
 func TestStdioFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

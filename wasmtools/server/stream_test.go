@@ -26,7 +26,7 @@ func (e ticks) Serve(x *web.Exchange) {
 	}
 }
 
-// TestStreams makes a stream of the service outlive the write time-out, and end as soon as the service drains.
+// TestStreams checks that a stream outlives the write timeout, and ends as soon as the server drains.
 // Proves: Clients keep nobody out
 func TestStreams(t *testing.T) {
 	t.Parallel()
@@ -43,7 +43,7 @@ func TestStreams(t *testing.T) {
 	defer answer.Body.Close()
 	reader := bufio.NewReader(answer.Body)
 	for range 3 {
-		time.Sleep(2 * short) // the time-outs of a connection pass in real time only
+		time.Sleep(2 * short) // the timeouts of a connection only pass in real time
 		door <- struct{}{}
 		if line, err := reader.ReadString('\n'); line != "event\n" {
 			t.Fatalf("got %q (%v)", line, err)

@@ -12,8 +12,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
 )
 
-// TestSwitchesStay switches a tool off: after the answer no call is let in, and lists and documents lack the tool. It stays so after a restart, in
-// another process with the same state, until it is reset.
+// TestSwitchesStay switches a tool off: after the answer no call is let in, and lists and documents lack the tool. That stays so after a restart, in
+// another process with the same state, until the switch is reset.
 func TestSwitchesStay(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -87,7 +87,7 @@ func TestSwitchesStay(t *testing.T) {
 	}
 }
 
-// TestSwitchByHTTP changes with If-Match, and by those who may look only.
+// TestSwitchByHTTP makes changes with If-Match, and as callers who may only look.
 func TestSwitchByHTTP(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

@@ -25,7 +25,7 @@ func issue(r *running, name string, scopes ...string) string {
 	return secret
 }
 
-// within fails a test in which something takes longer than it may.
+// within fails a test if something takes longer than allowed.
 func within(t *testing.T, limit time.Duration, what string, f func()) {
 	t.Helper()
 	begun := time.Now()
@@ -35,7 +35,7 @@ func within(t *testing.T, limit time.Duration, what string, f func()) {
 	}
 }
 
-// TestNamedTokens makes, declares and revokes tokens beside those of the configuration.
+// TestNamedTokens makes, declares and revokes tokens in addition to those of auth.tokens.
 // Proves: A caller reaches its own tools only
 func TestNamedTokens(t *testing.T) {
 	t.Parallel()
@@ -100,7 +100,7 @@ func document(r *running, token ...string) string {
 	return string(text)
 }
 
-// TestRevokedStreams revokes a token whose holder has a stream, a session and a session with a stream: all end at once.
+// TestRevokedStreams revokes a token whose holder has a stream, a session, and a session with a stream: all end at once.
 // Proves: A caller reaches its own tools only
 func TestRevokedStreams(t *testing.T) {
 	t.Parallel()
@@ -131,11 +131,11 @@ func TestRevokedStreams(t *testing.T) {
 			}
 		}
 	})
-	again := issue(r, "ci", "*") // of the same name
+	again := issue(r, "ci", "*") // another token of the same name
 	if got := inSession(r, again, idle); got != http.StatusNotFound {
 		t.Errorf("the session of a token that was revoked: got %d", got)
 	}
-	// A change of scopes ends nothing, and tells who listens.
+	// A change of scopes ends nothing, but listeners are told.
 	if _, err := r.of.Tokens.SetScopes(t.Context(), "kept", []string{"shop/echo"}, state.Any); err != nil {
 		t.Fatal(err)
 	}
@@ -155,8 +155,8 @@ func TestRevokedStreams(t *testing.T) {
 	})
 }
 
-// TestExpiredStreams has tokens that the configuration declares expire while their holders have streams and sessions: all end at once, also of one
-// that came with a reload, and where there is no state.
+// TestExpiredStreams lets declared tokens expire while their holders have streams and sessions: all end at once, also for a token that a reload has
+// added, and without a state.
 // Proves: A caller reaches its own tools only
 func TestExpiredStreams(t *testing.T) {
 	t.Parallel()
@@ -195,7 +195,7 @@ func TestExpiredStreams(t *testing.T) {
 	}
 }
 
-// beginSession begins a session; with the id of one, it opens the stream of that.
+// beginSession begins a session, or opens the stream of the session with the given id.
 func beginSession(r *running, token, id string) (begun string, body io.Reader) {
 	r.tb.Helper()
 	message, method := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, http.MethodPost
@@ -233,7 +233,7 @@ func inSession(r *running, token, id string) int {
 	return answer.StatusCode
 }
 
-// TestNetworksBehindProxies has a token that is taken from one network, and a proxy that says for whom it asks.
+// TestNetworksBehindProxies has a token that is only accepted from one network, and a proxy that names the client's address.
 // Proves: A caller reaches its own tools only
 func TestNetworksBehindProxies(t *testing.T) {
 	t.Parallel()
@@ -249,8 +249,7 @@ func TestNetworksBehindProxies(t *testing.T) {
 	}
 }
 
-// TestUselessDeclarations starts with declared tokens that nobody can use for anything, and says so: one has expired, and the scopes of another
-// match no tool.
+// TestUselessDeclarations checks that a start with useless declared tokens is logged: one has expired, and the scopes of another match no tool.
 func TestUselessDeclarations(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

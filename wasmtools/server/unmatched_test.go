@@ -15,8 +15,8 @@ import (
 
 const matchesNothing = "matches no tool that is served"
 
-// TestUnmatched warns of what a configuration says of tools that do not exist, once all files have been read: the tool of
-// told.wasm is known only after the module was compiled and run.
+// TestUnmatched checks the warnings about entries for tools that do not exist, which come once all files have been read: the tool of told.wasm is
+// only known after the module was compiled and run.
 func TestUnmatched(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -25,7 +25,7 @@ func TestUnmatched(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := build(t, changed(c, func(c *config.Config) { c.Tools.Disabled = []string{"before"} }))
-	// What a reload says before all is read counts when it is.
+	// Entries of a reload before all files are read are checked once they are.
 	if err := r.Reload(changed(c, func(c *config.Config) {
 		c.Tools.Disabled = []string{"told", "shop", "shop/ecco"}
 		c.Overrides = []config.Override{{Match: "sop/*"}, {Match: "shop/*"}}
@@ -72,12 +72,12 @@ func TestUnmatched(t *testing.T) {
 	}
 }
 
-// TestUnmatchedAfterMoreMemory does not warn of a tool that a reload lets in.
+// TestUnmatchedAfterMoreMemory checks that there is no warning about a tool that a reload makes possible.
 func TestUnmatchedAfterMoreMemory(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
 	c.Limits.Memory = 64 << 10
-	module, err := wasmbin.SetCustom(testkit.Fixture(t, "e2e/guest"), manifest.Section, // which needs two pages
+	module, err := wasmbin.SetCustom(testkit.Fixture(t, "e2e/guest"), manifest.Section, // the tool needs two pages
 		[]byte(`{"abi":1,"tools":[{"name":"large","description":"Is large.","parameters":{"type":"object"}}]}`))
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestUnmatchedAfterMoreMemory(t *testing.T) {
 	}
 }
 
-// TestDisabledReason tells callers why a tool is disabled.
+// TestDisabledReason checks that callers are told why a tool is disabled.
 func TestDisabledReason(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/config"
 )
 
-// TestUploadsOfTwo has one author begin to put as many files as there are places, and send none of them to its end: another one's file is put at once.
+// TestUploadsOfTwo lets one author begin as many uploads as there are places, and finish none of them: another author's file is uploaded at once.
 // Proves: Clients keep nobody out
 func TestUploadsOfTwo(t *testing.T) {
 	t.Parallel()

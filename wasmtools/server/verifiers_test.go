@@ -19,7 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
 
-// A badge is a verifier of a program's own: a header says who calls, and only one tool is for them.
+// A badge is a program's own verifier: a header names the caller, who may call only one tool.
 type badge struct {
 	open    atomic.Bool
 	version atomic.Uint64
@@ -60,7 +60,7 @@ func (b *badge) Subscribe(changed func()) func() {
 	}
 }
 
-// set opens it or not, and tells of that.
+// set sets whether it is open, and calls subscribers.
 func (b *badge) set(open bool) {
 	b.open.Store(open)
 	b.version.Add(1)
@@ -71,7 +71,7 @@ func (b *badge) set(open bool) {
 	}
 }
 
-// TestVerifiers has a program add a verifier to the tokens of the configuration: one of the two is enough, through reloads, for each door, in
+// TestVerifiers adds a program's verifier to the tokens of the configuration: either is enough, over reloads and for each door, and both are in
 // documents, challenges and the log.
 // Proves: A caller reaches its own tools only
 func TestVerifiers(t *testing.T) {
@@ -112,7 +112,7 @@ func TestVerifiers(t *testing.T) {
 		name        string
 		config      *config.Config // nil: as before
 		open        bool
-		token, none string // how many tools the token shows, and nothing does
+		token, none string // how many tools are listed with the token, and without
 		challenges  string
 		detail      string
 		security    string

@@ -34,8 +34,8 @@ func lines(t *testing.T, r *running, tool string) (all []map[string]any) {
 	return all
 }
 
-// TestWhere looks for the caller, the address and the version that answered in the log lines of calls through all doors. Lines of slow calls
-// also say where the time went. Operators see this of all calls.
+// TestWhere checks that the log lines of calls through all doors have the caller, the address and the version that answered. Lines of slow calls also
+// say where the time went.
 func TestWhere(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -77,7 +77,7 @@ func TestWhere(t *testing.T) {
 	session := post("/mcp", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`).Header.Get("Mcp-Session-Id")
 	post("/mcp", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"shop-echo","arguments":{"a":1}}}`, "Mcp-Session-Id", session, "Mcp-Protocol-Version", "2025-11-25")
 	var both sync.WaitGroup
-	for range 2 { // one runs, and the other one waits
+	for range 2 { // one call runs, and the other one waits
 		both.Go(func() { post("/shop/spin", `{}`) })
 	}
 	both.Wait()
@@ -113,7 +113,7 @@ func TestWhere(t *testing.T) {
 	}
 }
 
-// TestNamesakes has two issuers, and a token of this server, call somebody ann. The log tells them apart, also where they are refused, and so do the list
+// TestNamesakes has callers named ann of two issuers and with a token of this server. The log tells them apart, also in refusals, and so do the list
 // of slow calls and the audit.
 // Proves: Callers keep apart
 func TestNamesakes(t *testing.T) {
@@ -128,7 +128,7 @@ func TestNamesakes(t *testing.T) {
 		}
 		id := string(w.id(t))
 		if w[0] == "issued" {
-			id = "" // the name says enough
+			id = "" // the name is enough
 		}
 		ids[id] = w
 		for range 2 {
@@ -184,7 +184,7 @@ func TestNamesakes(t *testing.T) {
 				t.Errorf("asked for %s, got a line of %q", id, caller)
 			}
 		}
-		if codes[nil] != 2 || codes["not_found"] != 1 { // the line of the second one is for debugging
+		if codes[nil] != 2 || codes["not_found"] != 1 { // the second line has the level debug
 			t.Errorf("%q has lines with the codes %v, want two without and a not_found", w, codes)
 		}
 	}

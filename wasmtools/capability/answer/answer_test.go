@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
 )
 
-// TestAnswers gives and fails in turn, and reads each answer as a guest does.
+// TestAnswers calls Give and Fail in turn, and reads each answer as a guest does.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	g := hosttest.Begin(t, make([]byte, 4096), 1, hostcall.Run{Serving: true})
@@ -68,7 +68,7 @@ func TestReadTooEarly(t *testing.T) {
 	trapped("outside its memory")
 }
 
-// TestStateEnds makes a set keep something, which is closed with the call, once.
+// TestStateEnds checks that what a set keeps is closed once when the call ends.
 func TestStateEnds(t *testing.T) {
 	t.Parallel()
 	g := hosttest.Begin(t, nil, 1, hostcall.Run{})
@@ -92,7 +92,7 @@ func TestStateEnds(t *testing.T) {
 	}
 }
 
-// TestNotDeclared words the refusal by what the guest does.
+// TestNotDeclared checks that the refusal depends on whether the guest is starting.
 func TestNotDeclared(t *testing.T) {
 	t.Parallel()
 	for _, serving := range []bool{true, false} {
@@ -104,7 +104,7 @@ func TestNotDeclared(t *testing.T) {
 	}
 }
 
-// TestAnswersAreCharged holds that what is answered costs by its length.
+// TestAnswersAreCharged checks that an answer costs according to its length.
 // Proves: A tool stops
 func TestAnswersAreCharged(t *testing.T) {
 	t.Parallel()

@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// TestCallIsTheServers makes `toolsrv call` give what the service answers, with the same configuration: results and errors, to
-// the byte.
+// TestCallIsTheServers checks that `toolsrv call` prints exactly what the service answers with the same configuration: results and errors, to the
+// byte.
 func TestCallIsTheServers(t *testing.T) {
 	t.Parallel()
 	dir := site(t, errorsConfig, map[string][]byte{
 		"shop.wasm":   guest(t, "shop", "1.0.0", guestTools...),
 		"frugal.wasm": guest(t, "frugal", "1.0.0", guestTools...),
-		"a/b/in.wasm": guest(t, "", "", "echo"), // its folder is its namespace
+		"a/b/in.wasm": guest(t, "", "", "echo"), // the folder is the namespace
 	})
 	s := start(t, dir)
 	for _, c := range []struct {

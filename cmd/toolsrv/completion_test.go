@@ -11,16 +11,16 @@ import (
 	"testing"
 )
 
-// askBash makes bash complete the words of its arguments, as a person does who presses the tab key behind them.
+// askBash lets bash complete the words in its arguments, as if a person had pressed the tab key after them.
 const askBash = `. "$1"; . <(toolsrv completion bash); shift
 COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_TYPE=9
 __start_toolsrv 2>/dev/null # compopt works at the prompt only
 printf '%s\n' "${COMPREPLY[@]}"`
 
-// askZsh makes zsh load its script as ~/.zshrc does, and name what completes toolsrv. Its completion itself works at the prompt only.
+// askZsh lets zsh load its script as ~/.zshrc does, and name the completer of toolsrv. The completion itself only works at the prompt.
 const askZsh = `autoload -U compinit && compinit -u -D && source <(toolsrv completion zsh) && whence -w _toolsrv && print -r -- $_comps[toolsrv]`
 
-// TestCompletionZsh makes zsh load its script, also from a folder of its own, where a package puts it.
+// TestCompletionZsh lets zsh load its script, also from the folder in which a package puts it.
 func TestCompletionZsh(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("zsh"); err != nil {
@@ -45,7 +45,7 @@ func TestCompletionZsh(t *testing.T) {
 	}
 }
 
-// TestCompletion asks real shells, in a folder with a tool, another file and a folder.
+// TestCompletion completes words in real shells, in a folder with a tool, another file and a folder.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	const bashCompletion = "/usr/share/bash-completion/bash_completion"
@@ -53,7 +53,7 @@ func TestCompletion(t *testing.T) {
 	for _, name := range []string{"a.wasm", "b.txt", "c/x"} {
 		put(t, filepath.Join(dir, name), nil)
 	}
-	both := []string{"bash", "fish"} // which shows all files, also those that don't fit
+	both := []string{"bash", "fish"} // this shell shows all files, also those that don't fit
 	for _, c := range []struct {
 		name   string
 		line   []string

@@ -12,11 +12,12 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// peak runs a command, and returns how much memory it had at most. Linux' count for its parent is not that: Go starts a child in its own memory,
-// so the count begins with the peak of the test's process, which is more than most commands need. So the child is stopped when it exits.
+// peak runs a command, and returns the most memory that it had. The figure that Linux gives the parent is wrong: Go starts a child in its own memory,
+// so the figure begins with the peak of the test's process, which is more than most commands need. So the child is stopped when it exits, and
+// measured then.
 func peak(t *testing.T, cmd *exec.Cmd) int64 {
 	t.Helper()
-	runtime.LockOSThread() // which alone may ask for the child
+	runtime.LockOSThread() // only this thread may trace the child
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
 	if err := cmd.Start(); err != nil {

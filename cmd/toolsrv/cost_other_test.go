@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// peak runs a command, and returns how much memory it had at most.
+// peak runs a command, and returns the most memory that it had.
 func peak(t *testing.T, cmd *exec.Cmd) int64 {
 	t.Helper()
-	_ = cmd.Run() // its exit code has been looked at
+	_ = cmd.Run() // its exit code is checked elsewhere
 	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
 		t.Skip("this system does not tell what a process took")

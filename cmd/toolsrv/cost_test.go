@@ -23,8 +23,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// TestCost measures commands that run no tool: nobody should wait for them, nor need memory for what they don't use. Each has
-// several chances.
+// TestCost measures commands that run no tool: they should be quick, and need no memory for parts that they don't use. Each command gets several
+// tries.
 func TestCost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: not with -short")
@@ -33,18 +33,18 @@ func TestCost(t *testing.T) {
 	if testkit.Race(t) {
 		t.Skip("takes twice as much of all with -race")
 	}
-	// The commands that run modules, compile, or go on until they are stopped.
+	// The commands that run modules, compile, or run until they are stopped.
 	working := []string{"bench", "build", "call", "check", "dev", "openapi", "pack", "test", "top", "up"}
 	const (
-		// Of a processor: what else the machine does should not count. The bar is 20 ms, which all meet on a quiet machine; one whose memory others
-		// use takes up to 28 for the same.
+		// Processor time, so that other work of the machine does not count. The bar is 20 ms, which all commands meet on a quiet machine; if others
+		// use its memory, the same takes up to 28 ms.
 		time30   = 30 * time.Millisecond
 		waited   = 300 * time.Millisecond // in all
 		memory30 = 30 << 20
 	)
-	// On disk, making a file takes long where other tests have just removed many.
+	// On disk, making a file takes long if other tests have just removed many.
 	dir, err := os.MkdirTemp("/dev/shm", "cost")
-	if err != nil { // this system has none
+	if err != nil { // this system has no such folder
 		dir = t.TempDir()
 	}
 	t.Cleanup(func() {
@@ -172,8 +172,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// answering starts a server for commands to ask, and a registry, and returns both, and the folder of the server's configuration. That has two keys,
-// with which an artifact is signed that the server serves, and older.wasm, of which the server has a newer version in service.
+// answering starts a server for commands to ask, and a registry. It returns both, and the folder of the server's configuration. The folder has two
+// keys, with which an artifact that the server serves is signed, and older.wasm, of which the server serves a newer version.
 func answering(t *testing.T) (s *service, dir, host string) {
 	t.Helper()
 	host = ocitest.ServeReferrers(t).Host
@@ -202,8 +202,8 @@ func answering(t *testing.T) (s *service, dir, host string) {
 	return s, dir, host
 }
 
-// TestNoTemplates makes sure that the program has no template that calls methods by name: the linker would keep every exported method of every
-// type for it, which are 5.7 MB.
+// TestNoTemplates checks that the program has no template that calls methods by name: for that, the linker would keep every exported method of every
+// type, which takes 5.7 MB.
 func TestNoTemplates(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -225,11 +225,11 @@ func TestNoTemplates(t *testing.T) {
 	}
 }
 
-// TestStatic makes sure that make build makes what the tests run, a program that asks for no library of the system.
+// TestStatic checks that make build makes the program that the tests run, and that it needs no library of the system.
 func TestStatic(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t, "make")
-	make := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-n", "build") // it may be another make that runs the tests
+	make := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-n", "build") // another make may be running the tests
 	make.Dir = "../.."
 	out, err := make.Output()
 	if err != nil || !regexp.MustCompile(`(?m)^CGO_ENABLED=0 GOGC=400 go build .*-tags=grpcnotrace .* \./cmd/toolsrv$`).Match(out) {

@@ -17,8 +17,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// author returns an author's folder, made by `toolsrv new`, and `toolsrv dev` on it with flags. temp is where both it and the
-// compilers keep what is temporary.
+// author returns an author's folder, made by `toolsrv new`, and starts `toolsrv dev` in it with flags. temp is the folder for temporary files of dev
+// and the compilers.
 func author(t *testing.T, language string, flags ...string) (dir, temp string, dev *exec.Cmd) {
 	t.Helper()
 	if testing.Short() {
@@ -53,8 +53,8 @@ func edit(t *testing.T, file, from, to string) {
 	}
 }
 
-// TestDev is an hour of an author's work: the tool answers, a change is answered soon, a mistake is reported and does no
-// harm, and Ctrl-C leaves nothing behind.
+// TestDev is an hour of an author's work: the tool answers, a change is soon in service, a mistake is reported and does no harm, and Ctrl-C leaves
+// nothing behind.
 func TestDev(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
@@ -63,11 +63,11 @@ func TestDev(t *testing.T) {
 	const usual = "127.0.0.1:8000"
 	if other, err := net.Listen("tcp", usual); err == nil {
 		t.Cleanup(func() { other.Close() })
-	} // otherwise another program has it, which does as well
+	} // otherwise another program has the port, which is just as good
 	dir, temp, dev := author(t, "go")
 	source := filepath.Join(dir, "main.go")
 	s := run(t, dev, true)
-	if got := s.get("/tools").body; !strings.Contains(got, "/greet") { // run has waited until it is ready
+	if got := s.get("/tools").body; !strings.Contains(got, "/greet") { // run has waited until the server is ready
 		t.Errorf("it is ready without its tool: %s", got)
 	}
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(s.url, "http://"))
@@ -86,7 +86,7 @@ func TestDev(t *testing.T) {
 	}
 	s.eventually("the first version answers", answers(`"Hello, Ada!"`))
 
-	// The goal is 3 seconds. A machine that does other things, too, gets several chances.
+	// The goal is 3 seconds. Since the machine may be busy, there are several tries.
 	const goal, broken = 3 * time.Second, 20 * time.Second
 	end, best := "!", time.Duration(0)
 	for began := time.Now(); time.Since(began) < patience/2 && (best == 0 || best > broken); {
@@ -117,10 +117,10 @@ func TestDev(t *testing.T) {
 	edit(t, source, "return misspelled", `return "Well. " + in.Greeting`)
 	s.eventually("the correction answers", answers(`"Well. Hello, Ada`+end+`"`))
 
-	// A change of a file that is not a source makes the same module, which is not news: our output may go there.
+	// A change of a file that is not a source makes the same module, and prints nothing: our output may go to that file.
 	put(t, filepath.Join(dir, "notes.txt"), []byte("what the compiler does not read"))
 
-	// A tool that goes away, and another one in its place.
+	// The tool is removed, and another one takes its place.
 	edit(t, source, `toolsrv.Func("greet"`, `toolsrv.Func("salute"`)
 	s.eventually("the renamed tool answers", func() bool { return s.post("/salute", `{"name": "Ada"}`).status == http.StatusOK })
 	s.eventually("the old name is gone", func() bool { return s.post("/greet", `{"name": "Ada"}`).status == http.StatusNotFound })
@@ -138,7 +138,7 @@ func TestDev(t *testing.T) {
 	interrupt(t, s, temp)
 }
 
-// interrupt ends a process as Ctrl-C does: it exits with 0, and leaves none of its temporary files.
+// interrupt ends a process as Ctrl-C does: it must exit with 0, and leave none of its temporary files.
 func interrupt(t *testing.T, s *service, temp string) {
 	t.Helper()
 	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
@@ -152,7 +152,7 @@ func interrupt(t *testing.T, s *service, temp string) {
 	}
 }
 
-// TestDevBroken begins with a source that does not compile, and is interrupted in the midst of a build.
+// TestDevBroken begins with a source that does not compile, and is interrupted in the middle of a build.
 func TestDevBroken(t *testing.T) {
 	t.Parallel()
 	dir, temp, dev := author(t, "go", "--address", "127.0.0.1:0")
@@ -169,7 +169,7 @@ func TestDevBroken(t *testing.T) {
 	edit(t, source, "return misspelled", "return in.Greeting")
 	s.eventually("a second build has begun", func() bool {
 		building, err := filepath.Glob(filepath.Join(temp, "toolsrv-build-*"))
-		return err == nil && len(building) > 0 || strings.TrimSpace(s.get("/tools").body) != "[]" // or has ended already
+		return err == nil && len(building) > 0 || strings.TrimSpace(s.get("/tools").body) != "[]" // or the process has ended already
 	})
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

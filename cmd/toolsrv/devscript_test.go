@@ -15,8 +15,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
 )
 
-// TestDevScript is an hour of the work of somebody who writes a script: the tool answers, a change of the script and of what it imports
-// is answered soon, a mistake is reported as the author wants it and does no harm.
+// TestDevScript is an hour of work on a script: the tool answers, changes of the script and of its imports are soon in service, and a mistake is
+// reported with its place and does no harm.
 func TestDevScript(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: not with -short")
@@ -50,7 +50,7 @@ func TestDevScript(t *testing.T) {
 			}
 			s.eventually("the first version answers", answers(`"Hello, Ada!"`))
 
-			// The goal is half a second. A machine that does other things, too, gets several chances.
+			// The goal is half a second. Since the machine may be busy, there are several tries.
 			const goal, broken = 500 * time.Millisecond, 10 * time.Second
 			end, best := "!", time.Duration(0)
 			for began := time.Now(); time.Since(began) < patience/3 && (best == 0 || best > goal); {

@@ -22,13 +22,13 @@ func TestDirectory(t *testing.T) {
 		return func() bool { return slices.Equal(s.listed(), want) }
 	}
 
-	// A refused file stopped nothing.
+	// A refused file has stopped nothing else.
 	s.waitLine("the refusal of broken.wasm", refusal("broken.wasm"))
 	if got := s.listed(); !lists("/shop/echo 1.0.0")() {
 		t.Fatalf("at the start /tools lists %q", got)
 	}
 
-	// Dropped, by renaming into place and written in place.
+	// New files: one renamed into place, and one written in place.
 	put(t, filepath.Join(tools, "mail.wasm"), guest(t, "mail", "1.0.0", "echo"))
 	if err := os.WriteFile(filepath.Join(tools, "fax.wasm"), guest(t, "fax", "1.0.0", "echo"), 0o600); err != nil {
 		t.Fatal(err)
@@ -54,14 +54,14 @@ func TestDirectory(t *testing.T) {
 		t.Error("the ETag of /tools is as it was before the file was replaced")
 	}
 
-	// Replaced by a bad file: what was there keeps serving.
+	// Replaced by a bad file: the version before stays in service.
 	put(t, filepath.Join(tools, "mail.wasm"), []byte("\x00asm but no more"))
 	s.waitLine("the refusal of mail.wasm", refusal("mail.wasm"))
 	if a := s.post("/mail/echo", order); a.status != http.StatusOK {
 		t.Errorf("POST to the tool whose new file is bad: %d %s", a.status, a.body)
 	}
 
-	// A second tool of the same path: the first keeps serving.
+	// A second tool with the same path: the first one stays in service.
 	put(t, filepath.Join(tools, "thief.wasm"), guest(t, "fax", "6.6.6", "echo"))
 	line := s.waitLine("the refusal of thief.wasm", refusal("thief.wasm"))
 	if text := textOf(line); !strings.Contains(text, "fax.wasm") {
@@ -78,7 +78,7 @@ func TestDirectory(t *testing.T) {
 		t.Errorf("POST to the removed tool: %d %s, want 404", a.status, a.body)
 	}
 
-	// A bad file that is mended.
+	// A bad file that is corrected.
 	put(t, filepath.Join(tools, "broken.wasm"), guest(t, "mended", "1.0.0", "echo"))
 	s.eventually("the mended file is served",
 		lists("/fax/echo 1.0.0", "/mail/echo 1.0.0", "/mended/echo 1.0.0", "/new/folder/echo 1.0.0"))
@@ -102,8 +102,8 @@ func textOf(line map[string]any) string {
 	return text.String()
 }
 
-// TestCheckAgrees compares what the service serves with what `toolsrv check` accepts: if two files want a path the one that was
-// served, also after a restart, and no file with too little memory.
+// TestCheckAgrees compares the tools that the service serves with those that `toolsrv check` accepts: of two files with the same path the one that
+// was served, also after a restart, and no file with too little memory.
 func TestCheckAgrees(t *testing.T) {
 	t.Parallel()
 	dir := site(t, "[[override]]\nmatch = \"tiny\"\nmemory = \"64KiB\"\n", map[string][]byte{

@@ -16,7 +16,7 @@ disabled = ["shop/trap"]
 tokens = ["` + token + `"]
 `
 
-// TestEndpoints walks through the rows of the table of endpoints.
+// TestEndpoints tries each row of the table of endpoints.
 func TestEndpoints(t *testing.T) {
 	t.Parallel()
 	s := start(t, site(t, endpointsConfig, map[string][]byte{

@@ -28,14 +28,14 @@ fuel = 100000
 stack = "16KiB"
 `
 
-// TestErrors walks through the rows of the table of errors.
+// TestErrors tries each row of the table of errors.
 // Proves: Answers and logs show what is meant to be seen
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	s := start(t, site(t, errorsConfig, map[string][]byte{
 		"shop.wasm":  guest(t, "shop", "1.0.0", guestTools...),
 		"spare.wasm": guest(t, "spare", "1.0.0", "echo"),
-		// The tools have their numbers in the module, so spin and recurse stand where they do in shop.
+		// Tools have fixed numbers in the module, so spin and recurse have the same places as in shop.
 		"frugal.wasm": guest(t, "frugal", "1.0.0", guestTools...),
 	}))
 	const post = http.MethodPost
@@ -44,9 +44,9 @@ func TestErrors(t *testing.T) {
 		request
 		status int
 		code   string
-		detail string            // the whole detail, where it is fixed
-		body   string            // the whole body, where it is fixed
-		header map[string]string // what the answer must have
+		detail string            // the whole detail, if it is always the same
+		body   string            // the whole body, if it is always the same
+		header map[string]string // headers that the answer must have
 	}{
 		{name: "no token", request: request{method: post, path: "/shop/echo", body: order}, status: 401,
 			body: `{"detail":"Invalid or missing bearer token","code":"unauthorized"}`, header: map[string]string{"WWW-Authenticate": "Bearer"}},
@@ -182,7 +182,7 @@ func guestWaits(line map[string]any) bool {
 	return false
 }
 
-// failed is the body of an error.
+// failed returns the body of an error.
 type failed struct {
 	Detail any
 	Code   string

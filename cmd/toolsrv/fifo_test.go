@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// TestDirectoryBecomesPipe puts a pipe in the place of the tools directory for a moment: what was served stays, and files that come afterwards
-// are served.
+// TestDirectoryBecomesPipe replaces the tools directory by a pipe for a moment: served tools stay, and files that come afterwards are served.
 func TestDirectoryBecomesPipe(t *testing.T) {
 	t.Parallel()
 	dir := site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")})
@@ -42,7 +41,7 @@ func TestDirectoryBecomesPipe(t *testing.T) {
 	}
 }
 
-// TestReloadOfPipe makes a reload read tokens from a pipe into which nobody writes. The server says so, and reads the next ones.
+// TestReloadOfPipe lets a reload read tokens from a pipe into which nobody writes. The server says so, and later reloads work.
 func TestReloadOfPipe(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

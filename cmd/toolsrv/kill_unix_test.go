@@ -24,9 +24,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestKilledAdmin has operators change tokens and switches over the admin socket, and kills the server wherever it happens to be, with a
-// signal that nothing can catch. The next one has every change that was answered, and its entry in the audit, whose chain is whole.
-// TOOLSRV_KILLS is how often.
+// TestKilledAdmin lets operators change tokens and switches over the admin socket, and kills the server at random moments, with a signal that can't
+// be caught. The next server has every confirmed change, and its entry in the audit, whose chain is unaltered. TOOLSRV_KILLS is how often.
 // Proves: State is whole and apart
 func TestKilledAdmin(t *testing.T) {
 	t.Parallel()
@@ -50,7 +49,7 @@ func TestKilledAdmin(t *testing.T) {
 	for i := range 4 {
 		operators = append(operators, &operator{name: fmt.Sprint("of", i), random: rand.New(rand.NewPCG(seed, uint64(i))), tokens: map[string]string{}, secrets: map[string]string{}})
 	}
-	operators[0].switches = true // one of them: two would each find what the other has switched
+	operators[0].switches = true // only one operator switches: two would undo each other's switches
 	random := rand.New(rand.NewPCG(seed, 99))
 	answered, lost := 0, 0
 	for kill := range kills {
@@ -77,7 +76,7 @@ func TestKilledAdmin(t *testing.T) {
 	}
 }
 
-// changeUntilKilled has all operators change things, and kills the server after some of them. It returns how many changes were answered.
+// changeUntilKilled lets all operators make changes, and kills the server after some of them. It returns how many changes were confirmed.
 func changeUntilKilled(t *testing.T, s *service, over *asking.Client, operators []*operator, random *rand.Rand) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -86,7 +85,7 @@ func changeUntilKilled(t *testing.T, s *service, over *asking.Client, operators 
 	last, later := int64(random.IntN(40)), time.Duration(random.IntN(2000))*time.Microsecond
 	var work sync.WaitGroup
 	kill := sync.OnceFunc(func() {
-		time.Sleep(later) // somewhere between two answers: nothing waits for it
+		time.Sleep(later) // killed somewhere between two answers
 		_ = s.cmd.Process.Kill()
 	})
 	for _, o := range operators {
@@ -103,29 +102,29 @@ func changeUntilKilled(t *testing.T, s *service, over *asking.Client, operators 
 	return int(done.Load())
 }
 
-// An operator changes their own tokens and switches, one after the other.
+// An operator changes their own tokens and switches, one after another.
 type operator struct {
 	name     string
 	random   *rand.Rand
 	switches bool
 
 	made    int               // how many tokens were asked for
-	tokens  map[string]string // the scopes of those that there are, by their names
-	secrets map[string]string // of tokens that were answered with one
-	ended   string            // a secret that is not taken any more
+	tokens  map[string]string // the scopes of existing tokens, by their names
+	secrets map[string]string // the secrets of tokens whose secret was returned
+	ended   string            // a secret that is no longer accepted
 	off     bool              // whether the tool is off
-	done    []string          // what has to be in the audit: action and target
-	asked   *asked            // what was not answered
+	done    []string          // the required entries of the audit: action and target
+	asked   *asked            // the change without an answer
 }
 
 // asked is a change that may have been made.
 type asked struct {
-	token, scopes string // of a token; scopes are empty where it is revoked
+	token, scopes string // of a token; scopes are empty if it is revoked
 	off           bool   // or else of the switch
 	entry         string
 }
 
-// change makes a random change, and reports whether it was answered.
+// change makes a random change, and reports whether it was confirmed.
 func (o *operator) change(ctx context.Context, t *testing.T, over *asking.Client) bool {
 	scopes := fmt.Sprintf("shop/e%d", o.random.IntN(1_000_000))
 	names := make([]string, 0, len(o.tokens))
@@ -180,7 +179,7 @@ func (o *operator) change(ctx context.Context, t *testing.T, over *asking.Client
 	return true
 }
 
-// note records that the server has done what it was asked to do.
+// note records a change that the server has confirmed.
 func (o *operator) note() {
 	switch a := o.asked; {
 	case a.token == "":
@@ -198,7 +197,7 @@ func (o *operator) note() {
 	o.asked = nil
 }
 
-// end notes that a secret is not taken any more.
+// end records that a secret is no longer accepted.
 func (o *operator) end(token string) {
 	if secret := o.secrets[token]; secret != "" {
 		o.ended = secret
@@ -206,8 +205,7 @@ func (o *operator) end(token string) {
 	delete(o.secrets, token)
 }
 
-// adopt compares what a server has with what it must have. It reports whether the last change was made, which the server had no time
-// to answer.
+// adopt compares the state of a server with the required one. It reports whether the last change, which the server had no time to confirm, was made.
 func (o *operator) adopt(t *testing.T, s *service, over *asking.Client) (unanswered bool) {
 	t.Helper()
 	now := &operator{tokens: map[string]string{}}
@@ -226,7 +224,7 @@ func (o *operator) adopt(t *testing.T, s *service, over *asking.Client) (unanswe
 	if !o.is(now) && o.asked != nil {
 		o.note()
 		unanswered = true
-	} else if o.asked != nil && strings.HasPrefix(o.asked.entry, "tokens.rotate") { // whether it was made shows nowhere
+	} else if o.asked != nil && strings.HasPrefix(o.asked.entry, "tokens.rotate") { // nothing shows whether it was made
 		delete(o.secrets, o.asked.token)
 	}
 	o.asked = nil
@@ -241,7 +239,7 @@ func (o *operator) adopt(t *testing.T, s *service, over *asking.Client) (unanswe
 	return unanswered
 }
 
-// show shows a secret to the server.
+// show makes a request with a secret.
 func (o *operator) show(t *testing.T, s *service, secret string, want int) {
 	t.Helper()
 	if secret == "" {
@@ -252,7 +250,7 @@ func (o *operator) show(t *testing.T, s *service, secret string, want int) {
 	}
 }
 
-// is reports whether both have the same.
+// is reports whether both lists have the same elements.
 func (o *operator) is(other *operator) bool {
 	if len(o.tokens) != len(other.tokens) || o.off != other.off {
 		return false
@@ -265,7 +263,7 @@ func (o *operator) is(other *operator) bool {
 	return true
 }
 
-// checkAudit walks the audit, which must have an entry for each change that was made.
+// checkAudit verifies the audit, and checks that it has an entry for each change that was made.
 func checkAudit(t *testing.T, over *asking.Client, operators []*operator) {
 	t.Helper()
 	var verified admin.Verified

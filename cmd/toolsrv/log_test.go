@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// TestLogIsWhole stops the service right after some requests: a line for each of them is there, in their order, and what
-// clients write into their paths stands there escaped.
+// TestLogIsWhole stops the service right after some requests: the log has a line for each of them, in order, and paths are escaped.
 // Proves: Answers and logs show what is meant to be seen
 func TestLogIsWhole(t *testing.T) {
 	t.Parallel()

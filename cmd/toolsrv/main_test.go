@@ -12,8 +12,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// These tests start the real binary on a real directory and talk to it as a client and an operator do. None waits
-// for a fixed time: they read the log, or ask the service, until what must happen has happened.
+// These tests start the real binary on a real directory and talk to it like clients and operators. None of them waits for a fixed time: they read the
+// log, or ask the service, until the expected event has happened.
 
 // home is the home directory of all services that the tests start; they share its cache of compiled code.
 // binary is the program under test. Both are set once, before any test runs.
@@ -35,9 +35,9 @@ func TestMain(m *testing.M) {
 		if runtime.GOOS == "windows" {
 			binary += ".exe"
 		}
-		build := exec.Command("go", "build", "-trimpath", "-tags=grpcnotrace", "-o", binary) // as make build has it: paths and unused methods take memory
+		build := exec.Command("go", "build", "-trimpath", "-tags=grpcnotrace", "-o", binary) // the flags of make build: paths and unused methods take memory
 		if flags := testkit.RaceFlags(); flags != nil {
-			build.Args = append(append(build.Args, flags...), "-tags=paranoid,grpcnotrace") // as make race has it, so that it compiles no package again
+			build.Args = append(append(build.Args, flags...), "-tags=paranoid,grpcnotrace") // the flags of make race, so that no package is compiled again
 		} else {
 			build.Env = append(os.Environ(), "CGO_ENABLED=0") // as well
 		}

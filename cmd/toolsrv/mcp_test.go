@@ -24,10 +24,10 @@ type agent struct {
 	stderr   io.Closer
 	messages chan message
 	asked    int
-	notes    []string // methods of the notifications that came while an answer was waited for
+	notes    []string // the methods of notifications that came before an answer
 }
 
-// A message is one that the server has written.
+// A message is a message from the server.
 type message struct {
 	JSONRPC string          `json:"jsonrpc"`
 	ID      *int            `json:"id"`
@@ -90,10 +90,10 @@ func runAgent(t *testing.T, cmd *exec.Cmd) *agent {
 		s.waitErr = cmd.Wait()
 	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // an error means that it has ended
+		_ = cmd.Process.Kill() // an error means that the process has ended
 		stdin.Close()
 		go func() {
-			for range a.messages { // nobody waits for these any more
+			for range a.messages { // nobody waits for these messages any more
 			}
 		}()
 		<-s.exited
@@ -159,7 +159,7 @@ func (a *agent) answer(id int) message {
 	}
 }
 
-// initialize begins a session as clients of 2025-11-25 do.
+// initialize begins a session like a client of version 2025-11-25.
 func (a *agent) initialize() {
 	a.t.Helper()
 	m := a.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}`)
@@ -199,7 +199,7 @@ func (a *agent) changed() {
 	}
 }
 
-// calls calls a tool and returns what its result holds, as text.
+// calls calls a tool and returns the text of its result.
 func (a *agent) calls(tool, arguments string) string {
 	a.t.Helper()
 	m := a.ask("tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, arguments))
@@ -220,7 +220,7 @@ func (a *agent) end() (code int, took time.Duration) {
 	return code, time.Since(begun)
 }
 
-// has reports an error where the tools are others than these.
+// has fails the test unless the tools are these.
 func (a *agent) has(when string, want ...string) {
 	a.t.Helper()
 	if got := a.tools(); !slices.Equal(got, want) {
@@ -228,7 +228,7 @@ func (a *agent) has(when string, want ...string) {
 	}
 }
 
-// TestMCPDirectory serves a directory: its first list is whole, and a file that is dropped in or removed shows.
+// TestMCPDirectory serves a directory: the first list is complete, and added or removed files are noticed.
 func TestMCPDirectory(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo", "refuse"), "broken.wasm": []byte("no")}), "tools")
@@ -258,8 +258,8 @@ func TestMCPDirectory(t *testing.T) {
 	a.waitLine("the refusal of broken.wasm", refusal("broken.wasm"))
 }
 
-// TestMCPSaysTroubleOnly looks at what an agent's terminal gets: nothing of calls, be they right or wrong, and a warning for each file that can't be
-// served. With another level it gets the calls, too.
+// TestMCPSaysTroubleOnly checks what an agent's terminal gets: nothing about calls, right or wrong, and a warning for each file that can't be served.
+// With another level it gets the calls, too.
 func TestMCPSaysTroubleOnly(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -318,7 +318,7 @@ func TestMCPFiles(t *testing.T) {
 	}
 }
 
-// TestMCPConfig serves what a configuration says: its directory, beside it, its switches and its limits, and without a token.
+// TestMCPConfig serves a configuration with its directory, switches and limits, and without a token.
 func TestMCPConfig(t *testing.T) {
 	t.Parallel()
 	dir := site(t, `[auth]
@@ -346,7 +346,7 @@ timeout = "50ms"
 	}
 }
 
-// TestMCPStateless speaks 2026-07-28, which begins without a session.
+// TestMCPStateless uses version 2026-07-28, which has no sessions.
 func TestMCPStateless(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, filepath.Join(site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")}), "tools"))
@@ -362,7 +362,7 @@ func TestMCPStateless(t *testing.T) {
 	}
 }
 
-// TestMCPPipe makes all requests come at once, and then the end, as from a shell: each is answered.
+// TestMCPPipe sends all requests at once and then the end of the input, like a shell: each is answered.
 func TestMCPPipe(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, filepath.Join(site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")}), "tools"))
@@ -401,7 +401,7 @@ func TestMCPEndsInCall(t *testing.T) {
 	a.initialize()
 	a.has("at the start", "shop-echo", "shop-garble", "shop-grow", "shop-recurse", "shop-refuse", "shop-reject", "shop-silent", "shop-spin", "shop-trap", "shop-wait")
 	a.send(`{"jsonrpc":"2.0","id":100,"method":"tools/call","params":{"name":"shop-spin","arguments":%s}}`, order)
-	if m := a.ask("ping", "{}"); m.Error != nil { // calls don't stand in the way of other requests
+	if m := a.ask("ping", "{}"); m.Error != nil { // calls don't hold up other requests
 		t.Errorf("ping beside a call: got %+v", m.Error)
 	}
 	if code, took := a.end(); code != 0 || took > time.Minute {
@@ -409,7 +409,7 @@ func TestMCPEndsInCall(t *testing.T) {
 	}
 }
 
-// TestMCPStartFails has the error on standard error, nothing on standard output, and exit code 1.
+// TestMCPStartFails checks that the error is on standard error, nothing is on standard output, and the exit code is 1.
 func TestMCPStartFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -435,14 +435,14 @@ func TestMCPStartFails(t *testing.T) {
 		cmd.Dir = dir
 		var stdout, stderr strings.Builder
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
-		_ = cmd.Run() // its exit code is looked at
+		_ = cmd.Run() // its exit code is checked
 		if got := cmd.ProcessState.ExitCode(); got != c.code || stdout.Len() > 0 || !strings.Contains(stderr.String(), c.says) {
 			t.Errorf("%s: exit code %d, %q, %q, want %d and %q", c.name, got, stdout.String(), stderr.String(), c.code, c.says)
 		}
 	}
 }
 
-// TestMCPScripts serves scripts: one that is named, whatever its name is, and the scripts of a directory, unless a flag leaves them out.
+// TestMCPScripts serves scripts: a named one, whatever its name is, and those in a directory, unless a flag leaves them out.
 func TestMCPScripts(t *testing.T) {
 	t.Parallel()
 	enginetest.Need(t, "javascript")
@@ -465,7 +465,7 @@ export const answer = tool({ description: "Answer.", parameters: { type: "object
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
 			a := startAgent(t, c.args...)
 			a.initialize()
-			for len(a.tools()) < len(c.tools) { // an interpreter that is compiled the first time takes a while
+			for len(a.tools()) < len(c.tools) { // compiling an interpreter for the first time takes a while
 				a.changed()
 			}
 			a.has("at the start", c.tools...)

@@ -19,7 +19,7 @@ func shopOf(t *testing.T) (config string) {
 	return filepath.Join(dir, "toolsrv.toml")
 }
 
-// TestMCPSignals ends while a call runs.
+// TestMCPSignals sends signals while a call runs.
 // Proves: Answers and logs show what is meant to be seen
 func TestMCPSignals(t *testing.T) {
 	t.Parallel()
@@ -42,7 +42,7 @@ func TestMCPSignals(t *testing.T) {
 	}
 }
 
-// TestMCPWithoutReader has a client that closes one of the server's outputs: the log is done without, the messages are not.
+// TestMCPWithoutReader has a client that closes one of the server's outputs: the server goes on without the log, but ends without the messages.
 // Proves: Answers and logs show what is meant to be seen
 func TestMCPWithoutReader(t *testing.T) {
 	t.Parallel()
@@ -54,7 +54,7 @@ func TestMCPWithoutReader(t *testing.T) {
 		if err := a.stderr.Close(); err != nil {
 			t.Fatal(err)
 		}
-		for i := range 200 { // each has the guest write a line
+		for i := range 200 { // each call lets the guest write a line
 			if got := a.calls("shop-echo", fmt.Sprintf(`{"item":"tea","count":%d}`, i+1)); !strings.Contains(got, "structuredContent") {
 				t.Fatalf("call %d: got %s", i, got)
 			}
@@ -72,7 +72,8 @@ func TestMCPWithoutReader(t *testing.T) {
 			t.Fatal(err)
 		}
 		go func() {
-			// One is not enough: a process that another test just starts has the pipe open for a moment, and takes the answer.
+			// One request is not enough: a process that another test is just starting has the pipe open for a moment, so the first answer may not
+			// fail.
 			for every := time.NewTicker(50 * time.Millisecond); ; {
 				_, _ = fmt.Fprintln(a.stdin, `{"jsonrpc":"2.0","id":100,"method":"ping"}`) // an error means that it has ended
 				select {

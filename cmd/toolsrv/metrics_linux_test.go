@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestMetricsMove has the address of the metrics pass from one process to the next: it answers while calls are waited for, and again once the
-// next one runs, whether a server restarts in place or a second one comes while the first still runs.
+// TestMetricsMove checks that the metrics address passes from one process to the next: it answers during the drain, and again once the next process
+// runs, whether a server restarts in place or a second one starts while the first still runs.
 func TestMetricsMove(t *testing.T) {
 	t.Parallel()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -22,7 +22,7 @@ func TestMetricsMove(t *testing.T) {
 	dir := site(t, "[metrics]\nenabled = true\naddress = \""+address+"\"\n[state]\ndirectory = \""+t.TempDir()+"\"\n",
 		map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", guestTools...)})
 	s := start(t, dir)
-	// began returns when the process began whose metrics are told, or nothing.
+	// began returns when the process that answers with metrics began, or "".
 	began := func() string {
 		res, err := http.Get("http://" + address + "/metrics")
 		if err != nil {

@@ -15,8 +15,8 @@ import (
 // misplaced is a secret that an operator has written where it does not belong.
 const misplaced = "sk_live_51H8mN2eZvKYlo2C0"
 
-// TestMisplacedSecrets makes operators write a secret in all the wrong places, and check the configuration, start a server with it, and have
-// a running one read it: nobody is shown the secret. Each line tells its place instead.
+// TestMisplacedSecrets writes a secret into all the wrong places of a configuration, checks it, starts a server with it, and lets a running server
+// read it: nothing shows the secret. Each message names its place instead.
 // Proves: Secrets stay secret
 func TestMisplacedSecrets(t *testing.T) {
 	if testing.Short() {

@@ -17,8 +17,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// TestTeamOwn has two people set their keys with the command of docs/team.md, and call a tool with the page's grant, but for the service's address. The
-// tool acts for each with that person's key, and for nobody without one.
+// TestTeamOwn lets two people set their keys with the command in docs/team.md, and call a tool with the page's grant, in which only the service's
+// address is different. The tool acts for each with that person's key, and for nobody without a key.
 // Proves: Callers keep apart
 func TestTeamOwn(t *testing.T) {
 	t.Parallel()

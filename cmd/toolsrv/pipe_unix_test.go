@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// makePipe makes a file that nobody writes to: who opens it waits for ever.
+// makePipe makes a pipe that nobody writes to: whoever opens it waits forever.
 func makePipe(t *testing.T, path string) {
 	t.Helper()
 	if err := syscall.Mkfifo(path, 0o600); err != nil {

@@ -23,15 +23,15 @@ import (
 	"unicode/utf16"
 )
 
-// A reflector is a server that sends back the key that it was sent, in the way that the path says: /json, /gzip and so on. No
-// way of it is invented: debugging pages, error messages, redirects and proxies do all of that.
+// A reflector is a server that sends back the key that it was sent, in a form that depends on the path: /json, /gzip and so on. None of these forms
+// is invented: debugging pages, error messages, redirects and proxies use all of them.
 type reflector struct {
 	*httptest.Server
-	elsewhere *httptest.Server // an origin that redirects lead to, which notes what it is sent
+	elsewhere *httptest.Server // an origin that redirects lead to, which records what it is sent
 
 	mu    sync.Mutex
-	keys  []string // that requests had, each header's
-	noted []string // what came to elsewhere
+	keys  []string // the keys in requests, of each header
+	noted []string // the requests to elsewhere
 }
 
 func newReflector(t *testing.T) *reflector {
@@ -58,7 +58,7 @@ func newReflector(t *testing.T) *reflector {
 	return r
 }
 
-// sent returns the keys that requests had so far.
+// sent returns the keys of all requests so far.
 func (r *reflector) sent() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,7 +67,7 @@ func (r *reflector) sent() []string {
 
 type reflection = func(w http.ResponseWriter, r *http.Request, key string)
 
-// text reflects what f makes of the key.
+// text returns a reflection of the key in the form that f makes.
 func text(f func(key string) string) reflection {
 	return func(w http.ResponseWriter, _ *http.Request, key string) { _, _ = w.Write([]byte(f(key))) }
 }
@@ -90,7 +90,7 @@ func with(name string, f func(key string) string) reflection {
 	return func(w http.ResponseWriter, _ *http.Request, key string) { w.Header()[name] = []string{f(key)} }
 }
 
-// redirect redirects to what f makes of the key.
+// redirect redirects to the address that f makes from the key.
 func redirect(status int, f func(key string) string) reflection {
 	return func(w http.ResponseWriter, _ *http.Request, key string) {
 		w.Header().Set("Location", f(key))
@@ -100,7 +100,7 @@ func redirect(status int, f func(key string) string) reflection {
 
 func plain(key string) string { return key }
 
-// ways returns what can be done with a key, by name.
+// ways returns all forms of a key, by name.
 func (r *reflector) ways() map[string]reflection {
 	ways := map[string]reflection{
 		"dump": func(w http.ResponseWriter, request *http.Request, _ string) {

@@ -24,8 +24,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// TestRestartLosesNothing restarts a service in place several times beside clients that keep their connections, and others that open one for
-// each call.
+// TestRestartLosesNothing restarts a service in place several times, while some clients keep their connections and others open one for each call.
 // Proves: Clients keep nobody out
 func TestRestartLosesNothing(t *testing.T) {
 	if testing.Short() {
@@ -50,7 +49,7 @@ func TestRestartLosesNothing(t *testing.T) {
 					return
 				default:
 				}
-				// A reader that can't be read twice, so that the client does not try again by itself.
+				// A body that can't be read twice, so that the client does not try again by itself.
 				res, err := client.Post(s.url+"/shop/echo", "application/json", io.MultiReader(strings.NewReader(order)))
 				if err != nil {
 					t.Errorf("a call was lost: %v", err)
@@ -88,7 +87,7 @@ func TestRestartLosesNothing(t *testing.T) {
 	}
 }
 
-// TestRestartWaits makes a call that runs end with its answer, and a new one wait meanwhile.
+// TestRestartWaits checks that a running call gets its answer, and that a new call waits meanwhile.
 func TestRestartWaits(t *testing.T) {
 	t.Parallel()
 	s := start(t, site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", guestTools...)}))
@@ -111,7 +110,7 @@ func TestRestartWaits(t *testing.T) {
 	}
 }
 
-// TestRestartRefused: a service goes on as before if the next one could not start.
+// TestRestartRefused checks that a service continues as before if the next one could not start.
 func TestRestartRefused(t *testing.T) {
 	t.Parallel()
 	dir := site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")})
@@ -142,11 +141,11 @@ func TestRestartRefused(t *testing.T) {
 	refused("disabeld")
 	put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[tools]\ndirectory = \"elsewhere\"\n"))
 	refused("elsewhere")
-	put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[secrets]\nfiles = {key = \"nowhere\"}\n")) // which only making the grants finds out
+	put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[secrets]\nfiles = {key = \"nowhere\"}\n")) // only making the grants finds this out
 	refused("secret")
 	put(t, filepath.Join(dir, "toolsrv.toml"), nil)
 	for wrong, reason := range map[string]string{
-		strings.Repeat("half a program ", 9): program + " version: fork/exec", // which the system can't run
+		strings.Repeat("half a program ", 9): program + " version: fork/exec", // the system can't run this
 		"#!/bin/sh\nexit 3\n":                "exit status 3",
 		"#!/bin/sh\necho another program\n":  "another program",
 		"#!/bin/sh\n":                        "it does not answer as toolsrv does",
@@ -169,7 +168,7 @@ func TestRestartRefused(t *testing.T) {
 	}
 }
 
-// TestRestartWithoutState: a service that can't open its state again goes on without it, since other tools need none.
+// TestRestartWithoutState checks that a service that can't open its state again continues without it, since other tools need no state.
 func TestRestartWithoutState(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"the same address", "a new address"} {
@@ -195,7 +194,7 @@ func TestRestartWithoutState(t *testing.T) {
 				return line["level"] == "ERROR" && line["msg"] == "this process has lost the state, so tools get errors" && strings.Contains(textOf(line), "state.db is not a state")
 			})
 			if address == "a new address" {
-				return // which one, only the log says
+				return // only the log says which one
 			}
 			s.waitCount("all tools are compiled", 2)
 			if a := s.get("/readyz"); a.status != http.StatusOK || !strings.Contains(a.body, `"state":"unavailable"`) {
@@ -266,8 +265,7 @@ func keepingSite(t *testing.T) (dir string, s *service) {
 	return dir, s
 }
 
-// TestRestartFindsProgram restarts a service with the program that is now at the path by which it was started, however it got
-// there.
+// TestRestartFindsProgram restarts a service with the program that is now at the path with which it was started, however it got there.
 func TestRestartFindsProgram(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: not with -short")
@@ -291,9 +289,9 @@ func TestRestartFindsProgram(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		program string // below a folder
-		argv0   string // how it is called: the same, where it is empty
+		argv0   string // the name with which it is started; empty means the same
 		replace func(dir string)
-		runs    string // which one runs then
+		runs    string // the program that runs then
 	}{
 		{"moved aside", "toolsrv", "", func(dir string) {
 			must(os.Rename(dir+"/toolsrv", dir+"/toolsrv.old"))
@@ -340,7 +338,7 @@ func TestRestartFindsProgram(t *testing.T) {
 	}
 }
 
-// TestReloadDuringDrain takes a token away while a call keeps a server from ending, or from being restarted: what is sent in full only then is
+// TestReloadDuringDrain removes a token while a call keeps a server from stopping or restarting: a request that is complete only after that is
 // refused.
 func TestReloadDuringDrain(t *testing.T) {
 	t.Parallel()
@@ -378,8 +376,8 @@ func TestReloadDuringDrain(t *testing.T) {
 	}
 }
 
-// TestRestartSockets restarts a service with TLS and sockets in place, beside clients of both versions of HTTP that lose nothing. Then a socket goes and
-// another one comes.
+// TestRestartSockets restarts a service with TLS and sockets in place, while clients of both versions of HTTP lose nothing. Then one socket is
+// replaced by another.
 func TestRestartSockets(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: not with -short")
@@ -469,7 +467,7 @@ func TestRestartSockets(t *testing.T) {
 	}
 }
 
-// TestInheritedNonsense does not start with a listener that is none.
+// TestInheritedNonsense checks that a server does not start with an inherited descriptor that is not a listener.
 func TestInheritedNonsense(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"x", "1,127.0.0.1:8000", "3", "999,127.0.0.1:8000", "-1,", "99999999999999999999,", "3,127.0.0.1:1,127.0.0.1:2"} {

@@ -45,7 +45,7 @@ func scripted(t *testing.T, files map[string]string) (s *service, tools string) 
 	return start(t, dir), filepath.Join(dir, "tools")
 }
 
-// TestScripts changes scripts, and what they import, under a running service.
+// TestScripts changes scripts and their imports while a service runs.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	s, tools := scripted(t, map[string]string{
@@ -75,7 +75,7 @@ func TestScripts(t *testing.T) {
 	put(t, filepath.Join(tools, "lib", "_half.ts"), []byte("export const half = (n: number) => n / 2 + 1;\n"))
 	s.eventually("a file that changes counts", answers("/halve", `{"n": 5}`, "3.5"))
 
-	// A mistake is reported, and what was served stays.
+	// A mistake is reported, and the version before stays in service.
 	put(t, filepath.Join(tools, "texts", "shout.py"), []byte(strings.Replace(pythonTool, "text.upper()", "text.upper(", 1)))
 	s.waitLine("the place of the mistake", func(line map[string]any) bool {
 		return refusal("shout.py")(line) && strings.HasPrefix(fmt.Sprint(line["reason"]), "shout.py:7:")
@@ -95,8 +95,8 @@ func TestScripts(t *testing.T) {
 	s.eventually("a script goes", func() bool { return s.post("/halve", `{"n": 5}`).status == http.StatusNotFound })
 }
 
-// TestScriptsHostile has scripts that want to read what is outside the directory, or to stop the service. It refuses them and serves
-// the others.
+// TestScriptsHostile has scripts that try to read files outside the directory, or to stop the service. The service refuses them and serves the
+// others.
 // Proves: Files of others are not trusted
 func TestScriptsHostile(t *testing.T) {
 	t.Parallel()
@@ -104,7 +104,7 @@ func TestScriptsHostile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("endless scripts run into their limits: not with -short")
 	}
-	dir := site(t, "[tools]\nscripts = true\ndescribe_fuel = 4_000_000_000\n", nil) // CPython takes more than half of it to start
+	dir := site(t, "[tools]\nscripts = true\ndescribe_fuel = 4_000_000_000\n", nil) // CPython takes more than half of this to start
 	tools := filepath.Join(dir, "tools")
 	const secret = "t0p-s3cret"
 	put(t, filepath.Join(dir, "secret.ts"), []byte(`export const s = "`+secret+`";`))

@@ -33,7 +33,7 @@ func spy(t *testing.T, origins, secrets []string) []byte {
 	return needing(t, "spy", map[string]any{"http": origins, "secrets": secrets}, spyTools...)
 }
 
-// needing returns a module of testdata/e2e with a manifest whose tools have these names, and need that.
+// needing returns a module of testdata/e2e with a manifest of tools with these names and needs.
 func needing(t *testing.T, name string, needs map[string]any, names ...string) []byte {
 	t.Helper()
 	type tool struct {
@@ -60,9 +60,8 @@ func needing(t *testing.T, name string, needs map[string]any, names ...string) [
 	return module
 }
 
-// traces returns how a secret could show: unchanged, encoded, and in pieces of 24 bytes, which no encoding of the whole here contains.
-// It knows nothing of how the server
-// looks for secrets.
+// traces returns texts that would give a secret away: the secret itself, its encodings, and pieces of 24 bytes, which none of these encodings
+// contains. It does not depend on how the server looks for secrets.
 func traces(secret string) []string {
 	list := []string{hex.EncodeToString([]byte(secret)), url.QueryEscape(secret), url.PathEscape(secret)}
 	for i := 0; i+24 <= len(secret); i++ {
@@ -82,14 +81,14 @@ func traces(secret string) []string {
 	return list
 }
 
-// A hunt looks for secrets in all that leaves a process.
+// A hunt looks for secrets in everything that leaves a process.
 type hunt struct {
 	t       *testing.T
 	secrets []string
 	seen    int // bytes
 }
 
-// in looks in one thing.
+// in looks for secrets in one text.
 func (h *hunt) in(where, text string) {
 	h.t.Helper()
 	h.seen += len(text)
@@ -105,7 +104,7 @@ func (h *hunt) in(where, text string) {
 	}
 }
 
-// undisguised returns what the spy's tool tell has disguised.
+// undisguised returns the text that the spy's tool tell has disguised.
 func undisguised(t *testing.T, result string) string {
 	t.Helper()
 	b, err := hex.DecodeString(strings.Trim(strings.TrimSpace(result), `"`))
@@ -196,7 +195,7 @@ files = {signing = %[5]q}
 	call("tell", head{Method: "GET", URL: bare + "/"})
 	call("log", head{Method: "GET", URL: bare + "/"})
 
-	// What the tool can put into a request, to have the host send the secret elsewhere, or show it.
+	// Things that the tool can put into a request to make the host send the secret elsewhere, or show it.
 	before := len(server.sent())
 	for _, headers := range [][][2]string{
 		{{"X-Api-Key", "mine"}}, {{"x-api-key", "mine"}, {"X-API-KEY", "mine"}}, {{"X_Api_Key", "mine"}}, {{"X-Api-Key ", "mine"}}, {{" X-Api-Key", "mine"}},
@@ -239,8 +238,8 @@ files = {signing = %[5]q}
 		t.Errorf("the tool does not see what it was granted to see, but %q", undisguised(t, a.body))
 	}
 
-	// Who knows some of a secret can't ask what comes next: a guess comes back as it is, right or wrong, in the URL of an answer and in
-	// what a tool logs of its arguments.
+	// Somebody who knows a part of a secret can't guess what comes next: a guess, right or wrong, comes back unchanged in the URL of an answer and in
+	// a tool's log lines about its arguments.
 	for known := 8; known < 20; known++ {
 		for _, next := range []string{injected[known : known+1], "0", "a", "Z"} {
 			guess := injected[:known] + next
@@ -258,7 +257,7 @@ files = {signing = %[5]q}
 	// Progress and errors over MCP.
 	for _, tool := range spyTools {
 		if tool == "see" {
-			continue // which it may tell, in a disguise
+			continue // the tool may return this secret, in a disguise
 		}
 		argument := any(head{Method: "GET", URL: server.URL + "/json"})
 		if strings.HasPrefix(tool, "see") {
@@ -286,13 +285,13 @@ files = {signing = %[5]q}
 		}
 	}
 
-	// How long the secret is, by what is sent of it.
+	// The length of the secret, from the size of what is sent.
 	sizes := map[string]string{}
 	for _, way := range ways {
 		sizes[way] = call("measure", head{Method: "GET", URL: server.URL + "/" + url.PathEscape(way)}).body
 	}
 
-	// What is asked of the service itself, while it reads secrets anew, and where they can't be read.
+	// Requests to the service itself, while it reads secrets again, and when they can't be read.
 	pages := func() {
 		for _, path := range []string{"/tools", "/openapi.json", "/docs", "/healthz", "/readyz", "/metrics", "/mcp", "/spy", "/spy/tell", "/nowhere", "/debug/pprof/", "/debug/vars"} {
 			ask(request{method: http.MethodGet, path: path})
@@ -310,7 +309,7 @@ files = {signing = %[5]q}
 	})
 	for _, way := range ways {
 		a := call("measure", head{Method: "GET", URL: server.URL + "/" + url.PathEscape(way)}).body
-		// The last digits of base64, two at most, have some bits of the text beside it.
+		// The last digits of base64, two at most, contain some bits of the neighbouring text.
 		if !strings.Contains(way, "base64") && way != "lines" && a != sizes[way] {
 			t.Errorf("%s: the tool can measure the secret: %s, and %s with a longer one", way, sizes[way], a)
 		}
@@ -324,11 +323,11 @@ files = {signing = %[5]q}
 	for _, args := range [][]string{
 		{"check", "--config", filepath.Join(dir, "toolsrv.toml")}, {"inspect", filepath.Join(dir, "tools", "spy.wasm")}, {"check", filepath.Join(dir, "tools", "spy.wasm")},
 	} {
-		out, _ := command(args...).CombinedOutput() // whether it fails is not the point
+		out, _ := command(args...).CombinedOutput() // it does not matter whether it fails
 		h.in(strings.Join(args, " "), string(out))
 	}
 
-	// Nothing of it came to another origin, and each request to the own one had the secret once.
+	// No part of the secret was sent to another origin, and each request to the right one had the secret once.
 	server.mu.Lock()
 	h.in("a request to another origin", strings.Join(server.noted, "\n"))
 	server.mu.Unlock()
@@ -337,7 +336,7 @@ files = {signing = %[5]q}
 		t.Errorf("the server was sent the keys %q, want %q", sent, want)
 	}
 
-	// The dump of all goroutines, and with it all that was logged.
+	// The stacks of all goroutines, and with them everything that was logged.
 	s.signal(syscall.SIGQUIT)
 	<-s.exited
 	lines := strings.Join(s.log.all(), "\n")

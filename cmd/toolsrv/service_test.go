@@ -20,7 +20,7 @@ import (
 const (
 	// token lets a client into the services that need one. It must never show in a log.
 	token = "e2e-secret-token"
-	// patience bounds every wait for an event. It does not slow tests down: they go on as soon as the event is there.
+	// patience is the longest wait for an event. It does not slow tests down: they continue as soon as the event has come.
 	patience = 60 * time.Second
 )
 
@@ -32,7 +32,7 @@ type service struct {
 	url     string // such as http://127.0.0.1:12345
 	exited  chan struct{}
 	waitErr error // valid once exited is closed
-	mixed   bool  // the log has lines of other programs, too, which are not JSON
+	mixed   bool  // the log also has lines of other programs, which are not JSON
 }
 
 // site writes a configuration and tool files ("shop.wasm", "sub/x.wasm") into a new directory and returns it.
@@ -100,7 +100,7 @@ func run(t *testing.T, cmd *exec.Cmd, mixed bool) *service {
 		s.waitErr = s.cmd.Wait()
 	}()
 	t.Cleanup(func() {
-		_ = s.cmd.Process.Kill() // an error means that it has ended
+		_ = s.cmd.Process.Kill() // an error means that the process has ended
 		<-s.exited
 		text := strings.Join(s.log.all(), "\n")
 		if strings.Contains(text, token) {
@@ -175,7 +175,7 @@ func (s *service) exitCode() int {
 	return s.cmd.ProcessState.ExitCode()
 }
 
-// eventually asks until condition holds.
+// eventually waits until condition is true.
 func (s *service) eventually(what string, condition func() bool) {
 	s.t.Helper()
 	deadline := time.After(patience)
@@ -192,14 +192,14 @@ func (s *service) eventually(what string, condition func() bool) {
 	}
 }
 
-// A reply is an answer, read whole.
+// A reply is an answer with its whole body.
 type reply struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// A request is what a client sends; the zero value of each field leaves it out.
+// A request is a request of a client; a field with its zero value is left out.
 type request struct {
 	method, path, body string
 	token              string
@@ -207,8 +207,8 @@ type request struct {
 	ifNoneMatch        string
 }
 
-// client keeps no connections, so that a draining service does not wait for an idle one. It takes answers as they are, so that a GET and a HEAD
-// are answered alike: Go's client asks for gzip by itself, but not in a HEAD.
+// client keeps no connections, so that a draining service does not wait for an idle one. It does not ask for compression, so that a GET and a HEAD
+// get the same headers: Go's client asks for gzip by itself, but not in a HEAD.
 func client() *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}, Timeout: patience}
 }
@@ -279,7 +279,7 @@ func (s *service) listed() []string {
 type logLines struct {
 	mu      sync.Mutex
 	lines   []string
-	changed chan struct{} // closed with the next line
+	changed chan struct{} // closed when the next line comes
 }
 
 func (l *logLines) read(r io.Reader) {
@@ -317,7 +317,7 @@ func (s *service) waitCount(msg string, n int) {
 	})
 }
 
-// overMCP posts a call of a tool, and returns all that is answered.
+// overMCP posts a call of a tool over MCP, and returns the whole answer.
 func (s *service) overMCP(tool, message string) string {
 	s.t.Helper()
 	r, err := http.NewRequest(http.MethodPost, s.url+"/mcp", strings.NewReader(message))

@@ -19,7 +19,7 @@ func (s *service) signal(sig os.Signal) {
 	}
 }
 
-// waiting begins a call with a token that waits in its guest, and returns when it does.
+// waiting begins a call with a token, and returns when its guest is waiting.
 func (s *service) waiting(token string) <-chan reply {
 	s.t.Helper()
 	call := make(chan reply, 1)
@@ -86,7 +86,7 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// TestTokensFile has the tokens of a flag's file win over the configuration's, and reads it again.
+// TestTokensFile checks that the tokens of a flag's file override the configuration's, and that the file is read again.
 func TestTokensFile(t *testing.T) {
 	t.Parallel()
 	dir := site(t, "[auth]\ntokens = [\"of-the-configuration\"]\n", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")})
@@ -155,7 +155,7 @@ func TestSecondSignal(t *testing.T) {
 	s.waitLine("the guest's word", guestWaits)
 	s.signal(syscall.SIGTERM)
 	s.waitLog("draining")
-	for s.cmd.Process.Signal(syscall.SIGTERM) == nil { // until one comes late enough to be another one
+	for s.cmd.Process.Signal(syscall.SIGTERM) == nil { // until one is late enough to count as another signal
 		time.Sleep(10 * time.Millisecond)
 	}
 	if got := s.exitCode(); got != 1 {

@@ -68,11 +68,11 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// TestStartWithoutConfig finds toolsrv.toml in the working directory, and goes on without it.
+// TestStartWithoutConfig checks that toolsrv.toml in the working directory is used, and that a server also starts without it.
 func TestStartWithoutConfig(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name, config, says string // says is the directory
+		name, config, says string // says which directory it is
 	}{
 		{"the file is read", "[tools]\ndirectory = \"not-there\"\n", "not-there"},
 		{"defaults", "", "tools"},
@@ -85,7 +85,7 @@ func TestStartWithoutConfig(t *testing.T) {
 			}
 			cmd := command("openapi", "--address", "127.0.0.1:0")
 			cmd.Dir = dir
-			out, err := cmd.CombinedOutput() // there is no tools directory, so that it ends
+			out, err := cmd.CombinedOutput() // there is no tools directory, so the command ends
 			if says := "no tools directory " + filepath.Join(dir, c.says); err == nil || !strings.Contains(string(out), says) {
 				t.Errorf("got %v and %s, want an error about %s", err, out, says)
 			}
@@ -93,14 +93,14 @@ func TestStartWithoutConfig(t *testing.T) {
 	}
 }
 
-// TestStartWithoutHome serves without a cache where there is no home, or none that can be used, and says which key sets one.
+// TestStartWithoutHome checks that a server without a usable home directory runs without a cache, and says which key sets one.
 func TestStartWithoutHome(t *testing.T) {
 	t.Parallel()
 	for name, home := range map[string][]string{"no home": nil, "a home that is a file": {"HOME=" + os.DevNull, "LocalAppData=" + os.DevNull}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")})
-			environment := append([]string{"SystemRoot=" + os.Getenv("SystemRoot")}, home...) // Windows' sockets need it
+			environment := append([]string{"SystemRoot=" + os.Getenv("SystemRoot")}, home...) // sockets need it on Windows
 			cmd := command("openapi", "--config", filepath.Join(dir, "toolsrv.toml"), "--address", "127.0.0.1:0")
 			cmd.Env = environment
 			s := run(t, cmd, false)
@@ -123,7 +123,7 @@ func TestStartWithoutHome(t *testing.T) {
 	}
 }
 
-// TestOpenToEverybody says so loudly.
+// TestOpenToEverybody checks the warning about a server that lets everybody in.
 func TestOpenToEverybody(t *testing.T) {
 	t.Parallel()
 	s := start(t, site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")}))

@@ -29,8 +29,8 @@ func keepingTools(t *testing.T) map[string][]byte {
 
 const grantsKeys = "[[grant]]\nmatch = \"a/*\"\nkv = \"1MiB\"\n"
 
-// TestStateDirectory has a service keep its state where nobody has said: beside its configuration, or where systemd wants it. No file is made
-// before something is kept.
+// TestStateDirectory checks where a service keeps its state by default: beside its configuration, or where systemd says. No file is made before
+// something is stored.
 // Proves: State is whole and apart
 func TestStateDirectory(t *testing.T) {
 	t.Parallel()
@@ -92,7 +92,7 @@ func TestStateDirectory(t *testing.T) {
 	}
 }
 
-// TestNoStateDirectory: a service whose state can't be made serves the tools that need none, and the others once it can be made.
+// TestNoStateDirectory checks that a service whose state can't be made serves the tools that need none, and the others once the state can be made.
 func TestNoStateDirectory(t *testing.T) {
 	t.Parallel()
 	dir := site(t, grantsKeys, keepingTools(t))
@@ -119,7 +119,7 @@ func TestNoStateDirectory(t *testing.T) {
 	}
 }
 
-// TestNoStateWithoutConfiguration has nothing kept on disk by a command that serves a folder for its author.
+// TestNoStateWithoutConfiguration checks that a command that serves a folder for its author stores nothing on disk.
 func TestNoStateWithoutConfiguration(t *testing.T) {
 	t.Parallel()
 	dir := site(t, "", keepingTools(t))

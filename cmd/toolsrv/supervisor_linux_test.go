@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A supervisor is told by services how they are.
+// A supervisor is the part of systemd that gets the messages of services.
 type supervisor struct {
 	t    *testing.T
 	path string
@@ -45,7 +45,7 @@ func newSupervisor(t *testing.T) *supervisor {
 	return &supervisor{t, path, conn}
 }
 
-// next returns the next message that is not the watchdog's, by line, and the process that the kernel says has sent it.
+// next returns the lines of the next message that is not the watchdog's, and the process that has sent it according to the kernel.
 func (s *supervisor) next() (lines []string, pid int) {
 	s.t.Helper()
 	if err := s.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
@@ -71,7 +71,7 @@ func (s *supervisor) next() (lines []string, pid int) {
 	}
 }
 
-// want reads a message that has these lines, or lines that begin so.
+// want reads a message that must have these lines, or lines that begin with them.
 func (s *supervisor) want(parts ...string) {
 	s.t.Helper()
 	lines, _ := s.next()
@@ -82,7 +82,7 @@ func (s *supervisor) want(parts ...string) {
 	}
 }
 
-// TestSupervisor makes a supervisor hear of a whole life: start, reload, good and bad, restart in place, and stop while a call runs. Each message
+// TestSupervisor checks the messages of a whole life: start, a good and a bad reload, restart in place, and stop while a call runs. Each message
 // comes from the main process, which is the only one that systemd listens to.
 func TestSupervisor(t *testing.T) {
 	t.Parallel()
@@ -137,7 +137,7 @@ func TestSupervisor(t *testing.T) {
 	call := s.waiting("")
 	s.signal(syscall.SIGTERM)
 	manager.want("STOPPING=1", "EXTEND_TIMEOUT_USEC=45000000")
-	s.signal(syscall.SIGHUP) // a server that ends does not become ready
+	s.signal(syscall.SIGHUP) // a stopping server does not become ready
 	if a := <-call; a.status != http.StatusOK {
 		t.Errorf("the call that ran got %d", a.status)
 	}
@@ -153,7 +153,7 @@ func TestSupervisor(t *testing.T) {
 	}
 }
 
-// TestWatchdog makes a server answer a watchdog, before and after a restart in place.
+// TestWatchdog checks that a server notifies a watchdog, before and after a restart in place.
 func TestWatchdog(t *testing.T) {
 	t.Parallel()
 	manager := newSupervisor(t)
@@ -181,8 +181,8 @@ func TestWatchdog(t *testing.T) {
 	alive()
 }
 
-// TestSupervisedChildren makes another program that the server starts, when it tries it for a restart, know nothing of the supervisor, and have
-// none of its sockets.
+// TestSupervisedChildren checks that a program that the server only tries before a restart does not know the supervisor, and inherits none of its
+// sockets.
 func TestSupervisedChildren(t *testing.T) {
 	t.Parallel()
 	manager := newSupervisor(t)
@@ -228,10 +228,10 @@ func listener(t *testing.T) *os.File {
 	return file
 }
 
-// activate is the shell that starts a server as systemd does where a socket is its beginning: the variable names the process.
+// activate is a shell command that starts a server like systemd's socket activation: the variable names the process.
 const activate = `exec env LISTEN_PID=$$ "$@"`
 
-// activated starts a server whose sockets a supervisor has opened. Its url is the first one's.
+// activated starts a server whose sockets a supervisor has opened. Its url is that of the first socket.
 func activated(t *testing.T, manager *supervisor, dir, program string, sockets ...*os.File) *service {
 	t.Helper()
 	if err := os.Chmod(program, 0o755); err != nil {
@@ -244,8 +244,8 @@ func activated(t *testing.T, manager *supervisor, dir, program string, sockets .
 	return run(t, cmd, false)
 }
 
-// TestActivation makes a server take two sockets that a supervisor has opened, whatever address is configured, and keep them when it restarts in
-// place. Who connects before it runs is answered.
+// TestActivation checks that a server uses two sockets that a supervisor has opened, whatever address is configured, and keeps them when it restarts
+// in place. A client that connects before the server runs is answered.
 func TestActivation(t *testing.T) {
 	t.Parallel()
 	manager := newSupervisor(t)
@@ -272,7 +272,7 @@ func TestActivation(t *testing.T) {
 	}()
 	s := activated(t, manager, dir, binary, sockets...)
 	for _, file := range sockets {
-		_ = file.Close() // so that only the server keeps them
+		_ = file.Close() // so that only the server has them
 	}
 	if got := <-early; got != "200 OK" {
 		t.Errorf("who came first got %s", got)
@@ -304,7 +304,7 @@ func TestActivation(t *testing.T) {
 	}
 }
 
-// TestActivationNonsense: a server does not start with sockets that it can't serve. Such sockets are left alone.
+// TestActivationNonsense checks that a server does not start with sockets that it can't serve, and leaves them alone.
 func TestActivationNonsense(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -342,7 +342,7 @@ func TestActivationNonsense(t *testing.T) {
 	}{
 		"a file":             {"1", []*os.File{plain}, "descriptor 3 (first), which is a socket according to LISTEN_FDS"},
 		"a file behind one":  {"2", []*os.File{good, plain}, "descriptor 4 (second)"},
-		"one that is closed": {"2", []*os.File{good}, "descriptor 4 (second)"}, // or what Go's runtime has there
+		"one that is closed": {"2", []*os.File{good}, "descriptor 4 (second)"}, // or a descriptor of Go's runtime
 		"of datagrams":       {"1", []*os.File{packetFile}, "the socket 3 (first) of the supervisor does not listen"},
 		"of packets":         {"1", []*os.File{localFile}, "the socket 3 (first) of the supervisor is one of unixpacket"},
 		"too many":           {"999999", []*os.File{good}, `LISTEN_FDS is "999999"`},

@@ -32,8 +32,8 @@ import (
 // teamHost is the name that docs/team.md gives the service.
 const teamHost = "tools.example.com"
 
-// TestTeam runs the service of docs/team.md behind each proxy of the page that is installed: with the page's own configurations, but for places and
-// ports. Calls need a token, streams of MCP come through as they are written, and the log has the client's address.
+// TestTeam runs the service of docs/team.md behind each of the page's proxies that is installed. It uses the page's own configurations, with only
+// paths and ports changed. Calls need a token, MCP streams come through as they are written, and the log has the client's address.
 func TestTeam(t *testing.T) {
 	t.Parallel()
 	blocks := map[string][]string{}
@@ -49,7 +49,7 @@ func TestTeam(t *testing.T) {
 		"nginx": func(t *testing.T, upstream string) string {
 			return startNginx(t, strings.NewReplacer("127.0.0.1:8000", upstream).Replace(blocks["nginx"][0]))
 		},
-		"nginx before three": func(t *testing.T, upstream string) string { // two of them are down
+		"nginx before three": func(t *testing.T, upstream string) string { // two of the servers are down
 			three := regexp.MustCompile(`10\.0\.0\.11:8000`).ReplaceAllString(blocks["nginx"][1], upstream)
 			three = regexp.MustCompile(`10\.0\.0\.1[23]:8000`).ReplaceAllString(three, "127.0.0.1:1")
 			_, rest, _ := strings.Cut(blocks["nginx"][0], "}\n")
@@ -86,7 +86,7 @@ func startTeam(t *testing.T, config []string) *service {
 	return start(t, dir)
 }
 
-// checkTeam calls a service through a proxy, as clients of the page do.
+// checkTeam calls a service through a proxy, like the clients on the page.
 func checkTeam(t *testing.T, s *service, address string) {
 	t.Helper()
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{
@@ -98,7 +98,7 @@ func checkTeam(t *testing.T, s *service, address string) {
 	t.Cleanup(client.CloseIdleConnections)
 	call := func(path, body, bearer string) *http.Response {
 		t.Helper()
-		for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) { // until the proxy listens, and knows the service
+		for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) { // until the proxy listens and has found the service
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+teamHost+path, strings.NewReader(body))
 			if err != nil {
 				t.Fatal(err)
@@ -139,7 +139,7 @@ func checkTeam(t *testing.T, s *service, address string) {
 		if !lines.Scan() {
 			t.Fatalf("a stream of MCP: got %d and nothing (%v)", res.StatusCode, lines.Err())
 		}
-		if strings.Contains(lines.Text(), "acknowledged") { // while the stream is open, so it was not held back
+		if strings.Contains(lines.Text(), "acknowledged") { // the stream is still open, so the proxy does not buffer it
 			break
 		}
 	}
@@ -149,7 +149,7 @@ func checkTeam(t *testing.T, s *service, address string) {
 	})
 }
 
-// startNginx runs nginx with a piece of its configuration, and returns where it listens.
+// startNginx runs nginx with a part of its configuration, and returns its address.
 func startNginx(t *testing.T, piece string) string {
 	t.Helper()
 	dir, address := t.TempDir(), freeAddress(t)
@@ -165,7 +165,7 @@ func startNginx(t *testing.T, piece string) string {
 	return address
 }
 
-// startCaddy runs Caddy with a site of its configuration, and returns where it listens.
+// startCaddy runs Caddy with a site of its configuration, and returns its address.
 func startCaddy(t *testing.T, site string) string {
 	t.Helper()
 	dir, address := t.TempDir(), freeAddress(t)
@@ -179,7 +179,7 @@ func startCaddy(t *testing.T, site string) string {
 	return address
 }
 
-// startTraefik runs Traefik with a file of its dynamic configuration, beside one with the certificate, and returns where it listens.
+// startTraefik runs Traefik with a file of its dynamic configuration and one with the certificate, and returns its address.
 func startTraefik(t *testing.T, routes string) string {
 	t.Helper()
 	dir, address := t.TempDir(), freeAddress(t)
@@ -209,7 +209,7 @@ func runProxy(t *testing.T, cmd *exec.Cmd) {
 	})
 }
 
-// freeAddress returns one of this machine at which nobody listens.
+// freeAddress returns an address of this machine at which nobody listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

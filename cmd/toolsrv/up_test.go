@@ -21,7 +21,7 @@ const (
 	upBroken = "from toolsrv import tool\n\n@tool\ndef hello(name: str) -> str:\n    \"Greets.\"\n    return = name\n"
 )
 
-// startUp runs `toolsrv up` in a folder with its log, so that it is known when it listens.
+// startUp runs `toolsrv up` in a folder with its log, which shows when it listens.
 func startUp(t *testing.T, dir string, args ...string) *service {
 	t.Helper()
 	cmd := command(append([]string{"up", "--log-level", "info"}, args...)...)
@@ -29,7 +29,7 @@ func startUp(t *testing.T, dir string, args ...string) *service {
 	return run(t, cmd, true)
 }
 
-// waitText waits for a line that is not of the log.
+// waitText waits for a line that is not part of the log.
 func (s *service) waitText(want string) string {
 	s.t.Helper()
 	line := s.waitLine("the words "+want, func(line map[string]any) bool {
@@ -165,7 +165,7 @@ func TestUpPlaces(t *testing.T) {
 		args   []string
 		tools  string   // in the list
 		says   []string // lines of the output
-		silent string   // what it must not say
+		silent string   // text that must not be printed
 	}{
 		{"the current folder", nil, "/inside", []string{"Serving the folder tools, without tokens.", "Not served, because it is outside that folder: beside.py."}, ""},
 		{"a folder", []string{"tools"}, "/inside", []string{"Serving the folder tools, without tokens."}, "outside"},
@@ -194,13 +194,13 @@ func TestUpPlaces(t *testing.T) {
 	}
 }
 
-// TestUpPort begins where another program has the usual port.
+// TestUpPort starts while another program has the default port.
 func TestUpPort(t *testing.T) {
 	t.Parallel()
 	const usual = "127.0.0.1:8000"
 	if other, err := net.Listen("tcp", usual); err == nil {
 		t.Cleanup(func() { other.Close() })
-	} // otherwise another program has it, which does as well
+	} // otherwise another program has the port, which is just as good
 	s := startUp(t, t.TempDir())
 	if s.port() == "8000" {
 		t.Error("it listens on a port that is in use")
@@ -209,7 +209,7 @@ func TestUpPort(t *testing.T) {
 	s.waitText("http://localhost:" + s.port() + "/openapi.json")
 }
 
-// TestUpConfiguration changes a configuration while it is served: what is right counts, and what is wrong is told and counts for nothing.
+// TestUpConfiguration changes a configuration while it is served: a valid one is put in force, and a wrong one is reported and changes nothing.
 func TestUpConfiguration(t *testing.T) {
 	t.Parallel()
 	dir := site(t, "[mcp]\nenabled = false\n", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")})
@@ -248,7 +248,7 @@ func TestUpGrants(t *testing.T) {
 	s.waitText("curl -s localhost:" + s.port() + "/ask ")
 }
 
-// TestInitUp is what a new user types: two commands, and the one that is printed.
+// TestInitUp runs what a new user types: two commands, and the one that is printed.
 func TestInitUp(t *testing.T) {
 	t.Parallel()
 	for language, engine := range map[string]string{"python": "python", "javascript": "javascript", "typescript": "javascript"} {

@@ -19,8 +19,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/tokens"
 )
 
-// TestOtherVersions has what other versions of toolsrv have left: each is refused with a sentence that says what to do, or not looked at. Nothing of
-// it changes.
+// TestOtherVersions has files that other versions of toolsrv have left: each is refused with a sentence that says what to do, or is ignored. None of
+// them changes.
 func TestOtherVersions(t *testing.T) {
 	t.Parallel()
 	refused := func(t *testing.T, file string, says string, args ...string) {
@@ -64,7 +64,7 @@ func TestOtherVersions(t *testing.T) {
 		for _, args := range [][]string{{"state", "check", kept}, {"state", "check", "--config", filepath.Join(dir, "toolsrv.toml")}} {
 			refused(t, kept, `its format is "2", but this version reads 1: run the version that wrote it, or a newer one`, args...)
 		}
-		put(t, kept, text) // as the version that wrote it finds it
+		put(t, kept, text) // in the form of the version that wrote it
 		s = run(t, command("openapi", "--config", filepath.Join(dir, "toolsrv.toml")), false)
 		if a := s.post("/a/get", "{}"); a.status != http.StatusOK || a.body != "116" {
 			t.Errorf("what was kept is %d %s, want 200 116", a.status, a.body)

@@ -30,8 +30,8 @@ func (s *service) figure(name string) int64 {
 	return 0
 }
 
-// TestWaitingCalls makes 2,000 calls wait for a server. They hold no thread, at most 200 KiB each with all that HTTP takes on both
-// sides, and nobody up: other calls are answered meanwhile.
+// TestWaitingCalls lets 2,000 calls wait for a server. They hold no threads, take at most 200 KiB each including HTTP on both sides, and hold up
+// nobody: other calls are answered meanwhile.
 // Proves: A service can't use up the host
 func TestWaitingCalls(t *testing.T) {
 	if testing.Short() {

@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// newTool returns a tool that answers nothing.
+// newTool returns a tool that is never called.
 func newTool(t *testing.T, name, digest, description string) *wasmtools.Tool {
 	t.Helper()
 	parameters, err := schema.Compile(json.RawMessage(`{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}`))
@@ -44,7 +44,7 @@ func newAnnounced(t *testing.T) *announced {
 	return s
 }
 
-// next replaces what the table holds, and returns what is said of that.
+// next replaces the tools of the table, and returns what the announcer prints about that.
 func (s *announced) next(tools []*wasmtools.Tool, refused ...wasmtools.Refusal) string {
 	s.t.Helper()
 	if err := s.table.Replace(tools, refused); err != nil {
@@ -92,7 +92,7 @@ func TestAnnouncer(t *testing.T) {
 		"\nNew:\n\n  /one  Does one.\n    curl -s localhost:8000/one -H \"Authorization: Bearer $TOKEN\""+call)
 }
 
-// TestAnnouncerBounds has thousands of tools and errors.
+// TestAnnouncerBounds announces thousands of tools and errors.
 func TestAnnouncerBounds(t *testing.T) {
 	t.Parallel()
 	s := newAnnounced(t)
@@ -117,7 +117,7 @@ func TestAnnouncerBounds(t *testing.T) {
 	}
 }
 
-// TestAnnouncerHostile has texts that a terminal would obey. None of them reaches it.
+// TestAnnouncerHostile has texts with control characters. None of these reaches the terminal.
 func TestAnnouncerHostile(t *testing.T) {
 	t.Parallel()
 	const bad = "\x1b]0;owned\x07 \x9b31m \r\n \u202e \x00"
@@ -134,7 +134,7 @@ func TestAnnouncerHostile(t *testing.T) {
 	}
 }
 
-// TestStyle has colours on terminals only.
+// TestStyle checks that only terminals get colours.
 func TestStyle(t *testing.T) {
 	var file strings.Builder
 	if got := styleOf(&file).wrong("no"); got != "no" {

@@ -11,8 +11,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// passes is what differs from run to run in an answer: times, durations, sizes of what runs, ids, secrets, digests, and who runs the tests.
-// Everything else is a promise to programs that read it.
+// passes matches the parts of an answer that differ from run to run: times, durations, sizes of the program, ids, secrets, digests, and the user who
+// runs the tests. Everything else is a promise to programs that read it.
 var passes = []struct {
 	is *regexp.Regexp
 	as string
@@ -31,7 +31,8 @@ var passes = []struct {
 	{regexp.MustCompile(`(\{\s*"name": )"[a-z]+"(,\s*"seconds": 0\s*\})(,\s*\{\s*"name": "[a-z]+",\s*"seconds": 0\s*\})*`), `$1"PHASE"$2`},
 }
 
-// TestAnswers compares what --json prints with what programs rely on: one operator's day, with all commands in order. -update writes it anew.
+// TestAnswers compares the output of --json with the one that programs rely on: one operator's day, with all commands in order. -update writes the
+// expected output again.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	const (
@@ -64,7 +65,7 @@ func TestAnswers(t *testing.T) {
 		code  int
 		first func() // before it
 	}{
-		{args: []string{"status"}}, // before there is a call that may count already or not
+		{args: []string{"status"}}, // before there is a call, which may not be counted yet
 		{args: []string{"tools"}, first: call},
 		{args: []string{"tools", "--all"}},
 		{args: []string{"refused"}},

@@ -35,7 +35,7 @@ import (
 
 var update = flag.Bool("update", false, "write what the commands print into testdata")
 
-// adminToken is what TestMain puts into TOOLSRV_TOKEN.
+// adminToken is the token that TestMain puts into TOOLSRV_TOKEN.
 const adminToken = "token-of-an-administrator"
 
 // admins is a verifier that knows the administrator.
@@ -66,7 +66,7 @@ func (admins) Open() bool              { return false }
 func (admins) Version() uint64         { return 0 }
 func (admins) Subscribe(func()) func() { return func() {} }
 
-// A managed server runs in this process, in a folder of its own.
+// A managed is a server that runs in this process, in a folder of its own.
 type managed struct {
 	config string // the file
 	socket string
@@ -131,7 +131,7 @@ func (m *managed) start(t *testing.T) (url string, stop func()) {
 	return url, stop
 }
 
-// managedSecret is in the file that configurations may name.
+// managedSecret is the content of a file that configurations may name.
 const managedSecret = "a-secret-of-this-test"
 
 // managedConfig switches a tool off, in line 8.
@@ -151,13 +151,14 @@ concurrency = 8
 enabled = true
 `
 
-// passing is what differs from moment to moment in an answer.
+// passing matches the parts of an answer that differ from moment to moment.
 var passing = regexp.MustCompile(`"(since|listed|pid|held|who|generation|version|revision|addresses|running|queued|done|last|until)": ?("[^"]*"|[0-9]+|true|false|\[[^\]]*\])`)
 
-// holders are the callers whose connections are open. They differ, too: a client keeps its connection after a request, until a test of this process that ends a server closes all that are idle.
+// holders matches the callers with open connections. They differ, too: a client keeps its connection after a request, until a test in this process
+// stops a server and closes all idle connections.
 var holders = regexp.MustCompile(`,"by":\[[^\]]*\]`)
 
-// TestThreeWays asks for each operation over HTTP, over the socket, and on the command line, both ways: the answers are the same.
+// TestThreeWays calls each operation over HTTP, over the socket, and on the command line in both ways: the answers are the same.
 func TestThreeWays(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "")
@@ -170,9 +171,9 @@ func TestThreeWays(t *testing.T) {
 		operation string
 		arguments string // JSON
 		command   []string
-		code      wasmtools.Code // of the refusal, or empty
+		code      wasmtools.Code // the code of the refusal, or empty
 	}{
-		{"events", `{"limit":2}`, []string{"--last", "2"}, ""}, // before requests are refused, since it tells of those after a while
+		{"events", `{"limit":2}`, []string{"--last", "2"}, ""}, // before requests are refused, which it reports after a while
 		{"events", `{"tool":"shop/*"}`, []string{"--tool", "shop/*"}, ""},
 		{"events", `{"tool":"a b"}`, []string{"--tool", "a b"}, wasmtools.CodeInvalidArguments},
 		{"status", `{}`, nil, ""},
@@ -232,10 +233,10 @@ func TestThreeWays(t *testing.T) {
 		if err := json.Unmarshal([]byte(c.arguments), &arguments); err != nil {
 			t.Fatal(err)
 		}
-		anew := func() { // each way finds the same
+		anew := func() { // for each way, the server is in the same state
 			t.Helper()
 			if strings.HasPrefix(c.operation, "audit") || c.operation == "events" {
-				return // it has an entry of each change, also of this one
+				return // it has an entry for each change, also for this one
 			}
 			if _, err := over.Do(t.Context(), "reset", admin.Reset{Names: []string{"*"}}, ""); err != nil {
 				t.Fatal(err)
@@ -255,7 +256,7 @@ func TestThreeWays(t *testing.T) {
 		anew()
 		body := ask(t, m, admin.Find(c.operation), c.arguments)
 		local := admin.Find(c.operation).Local
-		if local { // it is for the machine alone, and each answer is another one
+		if local { // only for the socket, and each answer differs
 			if !strings.Contains(body, `"code":"forbidden"`) {
 				t.Errorf("%s over HTTP: got %s", name, body)
 			}
@@ -278,15 +279,15 @@ func TestThreeWays(t *testing.T) {
 	}
 	for _, o := range admin.Operations() {
 		if o.Copies() || o.Takes() > 0 {
-			continue // they don't speak JSON alone: TestStateCommands and TestPut have them
+			continue // they don't only use JSON: TestStateCommands and TestPut test them
 		}
-		if !tested[o.Name] && !strings.HasPrefix(o.Name, "tokens ") && !strings.HasPrefix(o.Name, "secrets ") && o.Name != "self" { // TestTokens and TestSecrets ask for these
+		if !tested[o.Name] && !strings.HasPrefix(o.Name, "tokens ") && !strings.HasPrefix(o.Name, "secrets ") && o.Name != "self" { // TestTokens and TestSecrets test these
 			t.Errorf("%s is not tested", o.Name)
 		}
 	}
 }
 
-// ask asks for an operation over HTTP, without the client.
+// ask calls an operation over HTTP, without the client.
 func ask(t *testing.T, m managed, o *admin.Operation, arguments string) string {
 	t.Helper()
 	q, err := http.NewRequestWithContext(t.Context(), o.Method, m.url+door.Path+o.Path(), nil)
@@ -316,7 +317,7 @@ func ask(t *testing.T, m managed, o *admin.Operation, arguments string) string {
 	return string(text)
 }
 
-// steady returns an answer without what passes, and in one form.
+// steady returns an answer in one form and without the parts that differ.
 func steady(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -326,7 +327,7 @@ func steady(t *testing.T, text string) string {
 	return passing.ReplaceAllString(holders.ReplaceAllString(b.String(), ""), `"$1":…`)
 }
 
-// TestShowTools compares what people see of the tools with what they are to see. TestAnswers does so for programs.
+// TestShowTools compares the output about tools for people with the expected one. TestAnswers does so for programs.
 func TestShowTools(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "")
@@ -348,7 +349,7 @@ func TestShowTools(t *testing.T) {
 	}
 }
 
-// TestReload shows what a changed configuration would change, and does just that: the same as a dry run has told, and only if it is still so.
+// TestReload checks that a reload changes exactly what the dry run has shown, and nothing if the configuration has changed since.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "")
@@ -421,7 +422,7 @@ func TestAdministrationPage(t *testing.T) {
 	}
 }
 
-// TestAskNobody has the commands say what to do where no server answers, or another one.
+// TestAskNobody checks that commands say what to do if no server answers, or something else does.
 func TestAskNobody(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "")
@@ -460,7 +461,7 @@ func TestAskNobody(t *testing.T) {
 	}
 }
 
-// TestAskHostileServer asks a server that answers with what steers terminals, in every text of every answer.
+// TestAskHostileServer asks a server that answers with control characters in every text of every answer.
 func TestAskHostileServer(t *testing.T) {
 	t.Parallel()
 	const steers = `\u001b]0;x\u0007\u001b[31m\r\u202e\u009b`

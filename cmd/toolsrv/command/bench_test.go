@@ -47,7 +47,7 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// TestBenchExample takes the arguments of the first example.
+// TestBenchExample checks that the arguments come from the first example.
 func TestBenchExample(t *testing.T) {
 	t.Parallel()
 	file := testkit.Put(t, t.TempDir(), "shop.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), examples(`{"arguments":{"item":"tea"}}`)))

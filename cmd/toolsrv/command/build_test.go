@@ -23,7 +23,7 @@ func main() { io.Copy(os.Stdout, os.Stdin) }
 `
 )
 
-// echo returns a folder with a plain program, whose file has this manifest beside it.
+// echo returns a folder with a plain program and a file with this manifest.
 func echo(t *testing.T, manifest string) string {
 	t.Helper()
 	if testing.Short() {
@@ -92,7 +92,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestBuildKeeps makes a build that fails leave the file of the last one alone.
+// TestBuildKeeps checks that a failed build does not touch the file of the last one.
 func TestBuildKeeps(t *testing.T) {
 	t.Parallel()
 	dir := echo(t, strings.Replace(echoManifest, `{"type": "object"}`, `{"type": "objekt"}`, 1))
@@ -137,7 +137,7 @@ func TestBuildFails(t *testing.T) {
 	}
 }
 
-// TestFolders makes call and test build the project of a folder first, in a language that needs a compiler, too.
+// TestFolders checks that call and test first build the project in a folder, also in a language that needs a compiler.
 func TestFolders(t *testing.T) {
 	t.Parallel()
 	dir := echo(t, strings.Replace(echoManifest, `"parameters"`, `"examples": [{"arguments": {"a": 1}, "result": {"a": 1}}], "parameters"`, 1))

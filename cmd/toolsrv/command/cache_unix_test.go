@@ -18,7 +18,7 @@ func TestCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(volume, "toolsrv")
-	for range 2 { // a container that starts again finds the folder of before
+	for range 2 { // a restarted container finds the earlier folder
 		if code, _, stderr := run("cache", dir); code != 0 {
 			t.Fatalf("exit code %d: %s", code, stderr)
 		}
@@ -27,7 +27,7 @@ func TestCache(t *testing.T) {
 	if err != nil || info.Mode() != os.ModeDir|0o700 {
 		t.Errorf("got the mode %v (%v), want one for the owner alone", info.Mode(), err)
 	}
-	// The server sees it by itself, as the root of a mount: that only its owner can change.
+	// The server sees only this folder, as the root of a mount, and checks that only its owner can change it.
 	if err := ownership.CheckFile(dir, info); err != nil {
 		t.Error(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 const order = `{"item":"tea","count":2}`
 
-// TestCallOutcomes has every way in which a call can end, with its exit code.
+// TestCallOutcomes tries every way in which a call can end, with its exit code.
 func TestCallOutcomes(t *testing.T) {
 	t.Parallel()
 	file := shop(t)
@@ -91,7 +91,7 @@ func TestCallInput(t *testing.T) {
 	}
 }
 
-// TestCallJSON has one object on standard error, the server's, and nothing beside it.
+// TestCallJSON checks that standard error has one object, the server's error, and nothing else.
 func TestCallJSON(t *testing.T) {
 	t.Parallel()
 	file := shop(t)
@@ -119,7 +119,7 @@ func TestCallLog(t *testing.T) {
 		{"JSON with a level", []string{"--json", "--log-level", "info"}, true},
 		{"a level above", []string{"--log-level", "warn"}, false},
 	} {
-		t.Run(c.name, func(t *testing.T) { // side by side, because the tool waits for seconds
+		t.Run(c.name, func(t *testing.T) { // in parallel, because the tool waits for seconds
 			t.Parallel()
 			code, stdout, stderr := run(append([]string{"call", file, "wait", order, "--timeout", "1m"}, c.args...)...)
 			if code != 0 || stdout != "\"waited\"\n" || strings.Contains(stderr, `"msg":"waiting"`) != c.logs || (stderr == "") == c.logs {
@@ -190,7 +190,7 @@ func TestCallRefuses(t *testing.T) {
 	}
 }
 
-// TestCallOtherPrograms calls programs other than a reactor with a manifest: one that describes itself, and a plain WASI program.
+// TestCallOtherPrograms calls other programs than a reactor with a manifest: one that describes itself, and a plain WASI program.
 func TestCallOtherPrograms(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -225,7 +225,7 @@ func TestCallCompletes(t *testing.T) {
 	}
 }
 
-// TestCallProgress prints what a tool reports only where that is asked for, standard error being no terminal.
+// TestCallProgress checks that progress is only printed on request, since standard error is not a terminal.
 func TestCallProgress(t *testing.T) {
 	t.Parallel()
 	file := testkit.Put(t, t.TempDir(), "reports.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/hostile/progress"),

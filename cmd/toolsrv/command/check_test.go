@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// TestCheckRules makes sure that the command's help lists each rule of the code.
+// TestCheckRules checks that the command's help lists each rule of the code.
 func TestCheckRules(t *testing.T) {
 	t.Parallel()
 	_, help, _ := run("check", "--help")
@@ -97,7 +97,7 @@ func TestCheckFiles(t *testing.T) {
 	}
 }
 
-// TestCheckModels says of each tool which model APIs take it, and warns of what they refuse outside strict mode, too.
+// TestCheckModels checks that check says which model APIs accept each tool, and warns of tools that APIs refuse even outside strict mode.
 func TestCheckModels(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -152,7 +152,7 @@ func TestCheckModels(t *testing.T) {
 	}
 }
 
-// broken is a module whose frame is right and whose code is not.
+// broken is a module with valid sections and invalid code.
 func broken(t *testing.T) []byte {
 	t.Helper()
 	module := string(testkit.Fixture(t, "catalog/answer"))
@@ -163,7 +163,7 @@ func broken(t *testing.T) []byte {
 	return []byte(strings.Replace(module, body, "\x01\x01\x0b", 1))
 }
 
-// TestCheckPins refuses a file that is not what it is pinned to, and names pins that are for nothing.
+// TestCheckPins checks that a file with another digest than its pin is refused, and that useless pins are named.
 func TestCheckPins(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -271,7 +271,7 @@ queue = 1
 	}
 }
 
-// TestCheckEscapes has nothing in the findings that a terminal obeys, by the name of a file or of a schema's member.
+// TestCheckEscapes checks that no control characters from the names of files or of a schema's members are in the findings.
 // Proves: Answers and logs show what is meant to be seen
 func TestCheckEscapes(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestPrintConfig has settings for every client: of a server that the client starts, and of one that it reaches over HTTP.
+// TestPrintConfig checks the settings of every client: for a server that the client starts, and for one that it reaches over HTTP.
 func TestPrintConfig(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -72,7 +72,7 @@ func sameSettings(got, want string) bool {
 	return string(one) == string(other)
 }
 
-// TestPrintConfigCommand makes the command name what is served, from whatever folder the client starts it in.
+// TestPrintConfigCommand checks that the command in the settings serves the same, whatever folder the client starts it in.
 func TestPrintConfigCommand(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

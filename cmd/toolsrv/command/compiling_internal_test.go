@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestTellCompiling says nothing of what is soon done, and one line of everything else.
+// TestTellCompiling checks that nothing is printed if compiling is quick, and otherwise one line.
 func TestTellCompiling(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestCompletionReads makes each shell that is here read its completion script. The tests of the program ask the shells.
+// TestCompletionReads lets each installed shell read its completion script. The tests of the program also use the completions.
 func TestCompletionReads(t *testing.T) {
 	t.Parallel()
 	for shell, read := range map[string][]string{
@@ -36,8 +36,7 @@ func TestCompletionReads(t *testing.T) {
 	}
 }
 
-// checkPowerShell checks what can be known of a script without PowerShell, which few machines have: it registers a completer, and what it opens
-// it closes.
+// checkPowerShell checks what is possible without PowerShell, which few machines have: the script registers a completer, and its brackets match.
 func checkPowerShell(t *testing.T, script string) {
 	t.Helper()
 	if !strings.Contains(script, "Register-ArgumentCompleter -CommandName 'toolsrv'") {
@@ -49,7 +48,7 @@ func checkPowerShell(t *testing.T, script string) {
 	for n, line := range strings.Split(script, "\n") {
 		for i := 0; i < len(line); i++ {
 			switch c := line[i]; {
-			case quote != '\'' && c == '`': // the next character means itself
+			case quote != '\'' && c == '`': // the next character is escaped
 				i++
 			case quote != 0:
 				if c == quote {
@@ -74,8 +73,8 @@ func checkPowerShell(t *testing.T, script string) {
 	}
 }
 
-// TestCompletes has words completed as the scripts ask for it. A directive says what a shell adds: 4 nothing, 8 files with
-// the endings that are listed, 16 folders.
+// TestCompletes completes words in the way that the scripts do. A directive says what a shell adds: 4 nothing, 8 files with the listed extensions, 16
+// folders.
 func TestCompletes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The command while it serves is tested from outside, in the tests of the program: it listens to real signals.
+// The running command is tested in the tests of the program, since it handles real signals.
 
 func TestDevFails(t *testing.T) {
 	t.Parallel()

@@ -35,7 +35,7 @@ func release(t *testing.T, namespace, tool, version string) []byte {
 	return sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), strings.Replace(manifestOf(namespace, tool), `"1.2.3"`, `"`+version+`"`, 1))
 }
 
-// must runs a command, and returns what it prints.
+// must runs a command that must succeed, and returns its output.
 func (m managed) must(t *testing.T, args ...string) string {
 	t.Helper()
 	code, stdout, stderr := run(append(args, "--config", m.config)...)
@@ -60,7 +60,7 @@ func (m managed) versionOf(t *testing.T, path string) string {
 	return ""
 }
 
-// eventually waits until something is so.
+// eventually waits until a condition is true.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
@@ -72,7 +72,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 
 func (m managed) tools() string { return filepath.Join(filepath.Dir(m.config), "tools") }
 
-// keeps waits until the server keeps that many versions of a file.
+// keeps waits until the server has that many versions of a file.
 func (m managed) keeps(t *testing.T, path string, n int) (v admin.Versions) {
 	t.Helper()
 	eventually(t, "versions of "+path, func() bool {
@@ -187,7 +187,7 @@ func TestPutNamed(t *testing.T) {
 	}
 }
 
-// TestPutRefuses changes nothing where it refuses: no file comes, none goes, and every tool stays as it is.
+// TestPutRefuses checks that a refused put changes nothing: no file is added or removed, and every tool stays as it is.
 func TestPutRefuses(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "upload = true\n")
@@ -262,7 +262,7 @@ func TestPutRefuses(t *testing.T) {
 	}
 }
 
-// TestRollbackRemoved puts back what was removed, where that is allowed, and nothing over what somebody else has put there.
+// TestRollbackRemoved puts back a removed file, where that is allowed, but never over a file that somebody else has put there.
 func TestRollbackRemoved(t *testing.T) {
 	t.Parallel()
 	off := manage(t, "")
@@ -298,7 +298,7 @@ func TestRollbackRemoved(t *testing.T) {
 		t.Errorf("the history shows\n%s", shown)
 	}
 
-	// By hand, while it was rolled back: what was served comes back.
+	// The file is removed by hand while it is rolled back: the version that was served comes back.
 	m.must(t, "put", testkit.Put(t, t.TempDir(), "shop.wasm", release(t, "shop", "echo", "3")))
 	m.keeps(t, "shop/echo", 3)
 	m.must(t, "rollback", "shop/echo")
@@ -314,7 +314,7 @@ func TestRollbackRemoved(t *testing.T) {
 		t.Errorf("version %q came back", got)
 	}
 
-	// A link in its place, and a version that is another's by now.
+	// A link is in its place, and then another file that has its version.
 	m.must(t, "remove", "shop.wasm")
 	m.must(t, "put", testkit.Put(t, t.TempDir(), "other.wasm", release(t, "shop", "echo", "4")))
 	if code, _, stderr := run("rollback", "shop.wasm", "--config", m.config); code != 3 || !strings.Contains(stderr, "/shop/echo is taken") {
@@ -324,13 +324,13 @@ func TestRollbackRemoved(t *testing.T) {
 	if err := os.Symlink("weather.wasm", path); err != nil {
 		t.Fatal(err)
 	}
-	_, _, _ = run("rollback", "shop.wasm", "--config", m.config) // the link is a file of its own as soon as it is known
+	_, _, _ = run("rollback", "shop.wasm", "--config", m.config) // the link counts as another file once it is noticed
 	if target, err := os.Readlink(path); target != "weather.wasm" {
 		t.Errorf("the link leads to %q, %v", target, err)
 	}
 }
 
-// TestPutNeedsAdmin has somebody who may look change nothing.
+// TestPutNeedsAdmin checks that somebody who may only look can't change anything.
 func TestPutNeedsAdmin(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "upload = true\n")
@@ -371,7 +371,8 @@ func TestPutNeedsAdmin(t *testing.T) {
 	}
 }
 
-// TestPutUnsent sends nothing of a file that is refused before it is looked at: the connection would end while the client writes, which may cost it the answer.
+// TestPutUnsent checks that a client sends nothing of a file that is refused before its content matters: otherwise the connection would end while the
+// client writes, and the answer could be lost.
 func TestPutUnsent(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "upload = true\n")
@@ -412,7 +413,7 @@ func TestPutUnsent(t *testing.T) {
 	}
 }
 
-// counted counts what is read of a reader.
+// counted counts the bytes read from a reader.
 type counted struct {
 	io.Reader
 	n atomic.Int64
@@ -424,8 +425,8 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestPutHalf sends a part of a file and then nothing, and files in ways that are not taken: nothing is left of them, a reload and another put
-// go on meanwhile.
+// TestPutHalf sends a part of a file and then nothing, and files in ways that are not accepted: nothing is left of them, and meanwhile a reload and
+// another put succeed.
 func TestPutHalf(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "upload = true\n")
@@ -506,7 +507,7 @@ func TestPutHalf(t *testing.T) {
 	}
 }
 
-// TestPutTooLate takes away what a put needs while its file comes: nothing is put.
+// TestPutTooLate withdraws what a put needs while its file arrives: nothing is put.
 // Proves: A caller reaches its own tools only
 func TestPutTooLate(t *testing.T) {
 	t.Parallel()
@@ -574,7 +575,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestRollback rolls back by hand and by version, keeps it while the file is touched, and ends it when the file changes.
+// TestRollback rolls back to the version before and to a named one. The rollback stays when the file is touched, and ends when its content changes.
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "")
@@ -622,7 +623,7 @@ func TestRollback(t *testing.T) {
 	if got := m.versionOf(t, "/shop/echo"); got != "1.2.3" {
 		t.Errorf("got %s", got)
 	}
-	m.must(t, "rollback", "shop.wasm", three) // to the file's own
+	m.must(t, "rollback", "shop.wasm", three) // to the file's own content
 	if got := m.versionOf(t, "/shop/echo"); got != "3" {
 		t.Errorf("got %s", got)
 	}
@@ -632,7 +633,7 @@ func TestRollback(t *testing.T) {
 		t.Errorf("the history shows\n%s", shown)
 	}
 
-	// A version that can't be served is refused, and what is served stays, also when it is kept no more.
+	// A version that can't be served is refused, and the served version stays, even if it is no longer kept.
 	versions, err := filepath.Glob(filepath.Join(filepath.Dir(m.config), "kept", "versions", "*"+one+"*"))
 	if err != nil || len(versions) != 1 {
 		t.Fatal(versions, err)
@@ -648,7 +649,7 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// TestRollbackBroken has a version kept served in place of a file that is broken, for good.
+// TestRollbackBroken rolls a broken file back for good to a stored version.
 func TestRollbackBroken(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "")
@@ -661,7 +662,8 @@ func TestRollbackBroken(t *testing.T) {
 	}
 }
 
-// TestRollbackRace changes a file while it is rolled back: in the end its newest content is served, or what it was rolled back to over just that.
+// TestRollbackRace changes a file while it is rolled back: in the end its newest content is served, or the version that was chosen in place of
+// exactly that content.
 func TestRollbackRace(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "upload = true\n")

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
 )
 
-// servesScripts has a managed server take files and serve scripts.
+// servesScripts makes a managed server accept files and serve scripts.
 const servesScripts = "upload = true\n[[source]]\ndirectory = \"tools\"\nscripts = true\n"
 
 // scriptOf returns a script of the tool /sums/add, in some version.
@@ -49,15 +49,15 @@ func TestPutScript(t *testing.T) {
 			{[]string{"rollback", "sums/add", "--reason", "it is wrong"}, 0, "/sums/add", "1"},
 			{[]string{"history", "sums/add.ts"}, 0, ": it is wrong", "1"},
 			{put(scriptOf("3"), "sums/add.ts"), 0, "/sums/add", "3"},
-			{[]string{"rollback", "sums/add"}, 0, "/sums/add", "1"}, // and not to what it was rolled back over
+			{[]string{"rollback", "sums/add"}, 0, "/sums/add", "1"}, // and not to the version that it was rolled back from
 			{[]string{"remove", "sums/add.ts"}, 0, "/sums/add", ""},
 			{[]string{"history", "sums/add.ts"}, 0, "removed by ", ""},
 			{[]string{"rollback", "sums/add.ts", "--if-match", strings.Repeat("0", 64)}, 23, "was expected", ""},
-			{[]string{"rollback", "sums/add.ts"}, 0, "/sums/add", "1"}, // as it was served
+			{[]string{"rollback", "sums/add.ts"}, 0, "/sums/add", "1"}, // the version that was served
 			{[]string{"history", "sums/add"}, 0, "served", "1"},
 			{[]string{"remove", "sums/add.ts"}, 0, "/sums/add", ""},
 		} {
-			if step.args[0] == "rollback" { // which goes by what is kept
+			if step.args[0] == "rollback" { // which uses the stored versions
 				if v := m.versionOf(t, "/sums/add"); v == "2" {
 					m.keeps(t, "sums/add", 3)
 				}
@@ -76,7 +76,7 @@ func TestPutScript(t *testing.T) {
 		if _, err := os.Stat(lying); err == nil {
 			t.Error("the file is still there")
 		}
-		// No more versions of a script are kept than of a module. What is edited by hand is one, too, and not when it is broken.
+		// Of a script, as many versions are kept as of a module. One that was edited by hand is a version, too, but not if it is broken.
 		for _, version := range []string{"4", "5", "6", "7", "8", "9"} {
 			m.must(t, put(scriptOf(version), "sums/add.ts")...)
 		}
@@ -100,7 +100,7 @@ func TestPutScript(t *testing.T) {
 	}
 }
 
-// TestPutScriptRefuses changes nothing where a script is refused.
+// TestPutScriptRefuses checks that a refused script changes nothing.
 func TestPutScriptRefuses(t *testing.T) {
 	t.Parallel()
 	enginetest.Need(t, "javascript")

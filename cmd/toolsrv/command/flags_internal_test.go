@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// TestLimitFlag makes flags take what the table [limits] takes.
+// TestLimitFlag checks that flags accept the same values as the table [limits].
 func TestLimitFlag(t *testing.T) {
 	t.Parallel()
 	all := map[string]*limittable.Limit{}

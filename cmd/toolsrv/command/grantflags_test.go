@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// needing returns a file whose tool echo needs all that flags can grant.
+// needing returns a file whose tool echo needs everything that flags can grant.
 func needing(t *testing.T) string {
 	t.Helper()
 	manifest := strings.Replace(manifestOf("shop", outcomes...), `"abi":1`, `"abi":1,"needs":{"http":["https://api.example.com/v1/"],"secrets":["stripe_key"],"kv":true}`, 1)
@@ -95,7 +95,7 @@ kv = "1MiB"
 	}
 }
 
-// TestGrantSettings has the settings of a client grant what the command does, from whatever folder it is started in.
+// TestGrantSettings checks that a client's settings grant the same as the command, whatever folder it is started in.
 func TestGrantSettings(t *testing.T) {
 	t.Parallel()
 	file := needing(t)

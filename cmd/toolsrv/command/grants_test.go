@@ -15,7 +15,7 @@ const needy = `{"abi":1,"namespace":"weather","needs":{"kv":true,"settings":{"ty
 	{"name":"now","description":"Now.","needs":{"http":["https://api.example.com"],"secrets":["key"]},"parameters":{"type":"object"}},
 	{"name":"then","description":"Then.","parameters":{"type":"object"}}]}`
 
-// TestInspectNeeds pastes the grant that inspect prints into a configuration, with which check finds nothing missing.
+// TestInspectNeeds pastes the grant that inspect prints into a configuration, in which check then finds nothing missing.
 func TestInspectNeeds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -53,7 +53,7 @@ secrets = ["key"]
 	}
 }
 
-// TestCheckGrants finds what is missing, and what is granted to nobody who needs it.
+// TestCheckGrants checks that missing grants are found, and grants that no tool needs.
 func TestCheckGrants(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

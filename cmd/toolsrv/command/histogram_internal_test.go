@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestHistogram compares quantiles with the times that were counted.
+// TestHistogram compares quantiles with the exact ones.
 func TestHistogram(t *testing.T) {
 	t.Parallel()
 	var whole histogram

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestInit prints what it has made and what to type next.
+// TestInit checks that init prints what it has made and what to type next.
 func TestInit(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

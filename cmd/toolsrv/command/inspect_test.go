@@ -68,7 +68,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// TestInspectHostileNames has names that would take over a terminal, or forge lines of the table.
+// TestInspectHostileNames has names that could take over a terminal, or forge lines of the table.
 func TestInspectHostileNames(t *testing.T) {
 	t.Parallel()
 	name := "\x1b]0;owned\x07\nmanifest\tembedded \u202egnp.\u009b31m"

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestHangUp makes a terminal that is closed end what runs, as Ctrl-C does.
+// TestHangUp checks that closing the terminal ends a running command, as Ctrl-C does.
 func TestHangUp(t *testing.T) {
 	if runtime.GOOS == "windows" || signal.Ignored(syscall.SIGHUP) {
 		t.Skip("SIGHUP does not arrive")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestEscapeJSON has JSON on a terminal be the same value, with nothing in it that a terminal obeys.
+// TestEscapeJSON checks that JSON for a terminal is the same value, without control characters.
 func TestEscapeJSON(t *testing.T) {
 	t.Parallel()
 	const text = "{\"a\":\r\n\t[\"\u009b31m\", \"\u202e\x7f\", \"\U000e0001 ü ツ 😀\", \"\\u001b\"]}\n"

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Who gets the program, or a tool that it has made of a script, can read under which licences it is.
+// Whoever gets the program, or a tool that it has made from a script, can read its licences.
 func TestLicenses(t *testing.T) {
 	t.Parallel()
 	code, text, stderr := run("licenses")

@@ -23,7 +23,7 @@ func pushTools(t *testing.T, s *ocitest.Server, tag, manifest string) {
 	}
 }
 
-// TestLockAndUpdate locks a range, has the registry get a newer version, shows what an update would change, and does it.
+// TestLockAndUpdate locks a range, pushes a newer version to the registry, shows what an update would change, and updates.
 func TestLockAndUpdate(t *testing.T) {
 	t.Parallel()
 	s, folder := ocitest.Serve(t), t.TempDir()
@@ -71,7 +71,7 @@ func TestLockAndUpdate(t *testing.T) {
 	if code, stdout, _ := run("update", "--dry-run", "--config", toml, "--json"); code != 0 || strings.TrimSpace(stdout) != "[]" {
 		t.Errorf("update: got %d, %q", code, stdout)
 	}
-	// What is damaged is told, and starts no server with something else.
+	// A damaged lock is an error, and no server starts with anything else.
 	if err := os.WriteFile(lock, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestLockAndUpdate(t *testing.T) {
 	}
 }
 
-// TestMirrors pulls, locks and compares what a mirror has, and asks it what a tag is for nothing: that is older there.
+// TestMirrors pulls, locks and compares artifacts of a mirror, and never resolves a tag with the mirror, where it is older.
 func TestMirrors(t *testing.T) {
 	t.Parallel()
 	origin, mirror, folder := ocitest.Serve(t), ocitest.Serve(t), t.TempDir()
@@ -151,7 +151,7 @@ func TestMirrors(t *testing.T) {
 		t.Errorf("update: got %d, %q, %s", code, stdout, stderr)
 	}
 	check("update")
-	// What has a digest comes while the origin is away; a tag does not.
+	// An artifact with a digest can be pulled while the origin is away; a tag can't be resolved.
 	origin.Before(func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusForbidden); return true })
 	if code, _, stderr := run("pull", strings.TrimSpace(reference), "--mirror", mirror.Host+"/acme/shop", "-o", to); code != 0 {
 		t.Errorf("pull by a digest: got %d, %s", code, stderr)
@@ -167,7 +167,7 @@ func TestMirrors(t *testing.T) {
 			t.Errorf("the mirror %q: got %d, %s", wrong, code, stderr)
 		}
 	}
-	// A mirror that lies is passed over, which is told.
+	// A mirror that lies is skipped, and that is printed.
 	origin.Before(nil)
 	mirror.Before(func(w http.ResponseWriter, q *http.Request) bool {
 		if strings.Contains(q.URL.Path, "/blobs/") {

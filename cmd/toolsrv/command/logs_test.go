@@ -53,7 +53,7 @@ func TestLogs(t *testing.T) {
 		{args: "logs --level warn", has: "file refused", lacks: "INFO"},
 		{args: "logs --level error --tool shop/*", noLines: true},
 		{args: "logs --tool shop/echo --last 1", aSingle: true, has: "request"},
-		{args: "logs --last 1000", has: "operation=\"admin disable\"", lacks: "admin status"}, // looking fills no log
+		{args: "logs --last 1000", has: "operation=\"admin disable\"", lacks: "admin status"}, // reading the log adds no lines
 		{args: "events", has: "audit disable /shop/wait by uid"},
 		{args: "events", has: "tool.switched /shop/wait 1.2.3 disabled: it rains"},
 		{args: "events", has: "tool.added /shop/echo", lacks: managedSecret},
@@ -70,7 +70,7 @@ func TestLogs(t *testing.T) {
 		}
 	}
 
-	// Who follows gets what comes, over both ways.
+	// A follower gets new lines, over HTTP and over the socket.
 	over, err := client.OverSocket(m.socket)
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestLogs(t *testing.T) {
 	revoked := make(chan error, 1)
 	go func() {
 		var err error
-		for after := last; err == nil; { // the entry of the audit comes before the change
+		for after := last; err == nil; { // the audit's entry comes before the change
 			var answer *client.Answer
 			if answer, err = outside.Do(t.Context(), "events", admin.EventsArguments{After: after, Wait: 10}, ""); err == nil {
 				var page admin.Events
@@ -126,7 +126,7 @@ func TestLogs(t *testing.T) {
 	if none := ask(admin.EventsArguments{After: next.Last, Wait: 1}); len(none.Events) != 0 || none.Missed {
 		t.Errorf("got %+v", none)
 	}
-	for after, n := 0, 0; n < 3; n++ { // who asks is no news for who asks
+	for after, n := 0, 0; n < 3; n++ { // a request is no news for the one who made it
 		answer, err := over.Do(t.Context(), "logs", admin.LogsArguments{After: after, Wait: 1, Limit: 1000}, "")
 		var page admin.Logs
 		if err == nil {
@@ -147,7 +147,7 @@ func TestLogs(t *testing.T) {
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "")
-	// follow runs a command until nobody reads what it writes.
+	// follow runs a command until nobody reads its output.
 	var following sync.WaitGroup
 	var readers []io.Closer
 	follow := func(args ...string) (next func(want string)) {
@@ -194,11 +194,11 @@ func TestFollow(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	m.must(t, "disable", "shop/echo") // what nobody reads ends them
+	m.must(t, "disable", "shop/echo") // the commands end when nobody reads their output
 	following.Wait()
 }
 
-// TestFollowNobody: where there was no server, nobody waits for one.
+// TestFollowNobody checks that nobody waits for a server that never answered.
 func TestFollowNobody(t *testing.T) {
 	t.Parallel()
 	file := testkit.Put(t, t.TempDir(), "toolsrv.toml", managedConfig)
@@ -209,8 +209,8 @@ func TestFollowNobody(t *testing.T) {
 	}
 }
 
-// TestFollowers: one token can't keep other callers from following the log, nor can all that come over HTTP keep out who comes over the socket. Who
-// finds no place is told so, once, and gets one when there is one.
+// TestFollowers checks that one token can't keep other callers from following the log, and callers over HTTP can't keep out those over the socket. A
+// follower without a place is told so once, and gets a place when there is one.
 func TestFollowers(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "")
@@ -232,7 +232,7 @@ func TestFollowers(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(local.Close)
-	// fill has a client wait until it finds no place any more, as often as it is said, and returns how often it waits then.
+	// fill starts waiting requests of a client until there is no place for more, at most as many as given, and returns how many wait.
 	ctx, free := context.WithCancel(t.Context())
 	var waiting sync.WaitGroup
 	defer waiting.Wait()
@@ -275,7 +275,7 @@ func TestFollowers(t *testing.T) {
 		failed, ok := errors.AsType[*wasmtools.Error](ask(t.Context(), last, 1))
 		return ok && failed.Code == wasmtools.CodeOverloaded
 	}
-	for tries := 0; !full(); tries++ { // one of the others may be between two questions
+	for tries := 0; !full(); tries++ { // another follower may be between two requests
 		if tries == 10 {
 			t.Fatal("64 follow over HTTP, and there is always a place for one more")
 		}
@@ -294,7 +294,7 @@ func TestFollowers(t *testing.T) {
 			_ = to.Close()
 			_ = tell.Close()
 		})
-		go func() { // until there is a line that tells of the change below
+		go func() { // until there is a line about the change below
 			defer out.Close()
 			for lines := bufio.NewScanner(out); lines.Scan(); {
 				if strings.Contains(lines.Text(), "switched") {
@@ -310,7 +310,7 @@ func TestFollowers(t *testing.T) {
 	}
 	free()
 	m.must(t, "disable", "shop/echo")
-	m.must(t, "enable", "shop/echo") // what nobody reads ends the commands
+	m.must(t, "enable", "shop/echo") // the commands end when nobody reads their output
 	m.must(t, "disable", "shop/echo")
 	for name, rest := range said {
 		if more, err := io.ReadAll(rest); err != nil || strings.Contains(string(more), "no place") {

@@ -12,8 +12,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// TestMain makes the commands keep compiled code in a folder of the tests, and the go command not. Where a command starts this program to
-// compile a module or to read a script, that is what it does.
+// TestMain makes the commands keep compiled code in a folder of the tests, but not the go command. If a command starts this program to compile a
+// module or to read a script, it does that.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == "compile-module" || os.Args[1] == "collect-script") {
 		os.Exit(command.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(func() int {
 		user, err := os.UserCacheDir()
 		if err != nil {
-			return m.Run() // there is no cache to spare
+			return m.Run() // without a cache directory there is nothing to preserve
 		}
 		own, err := os.MkdirTemp("", "toolsrv-test-")
 		if err != nil {
@@ -47,17 +47,17 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// runWith is run with something on standard input.
+// runWith is run with a text on standard input.
 func runWith(stdin string, args ...string) (code int, stdout, stderr string) {
 	var out, err strings.Builder
 	code = command.Main(args, strings.NewReader(stdin), &out, &err)
 	return code, out.String(), err.String()
 }
 
-// outcomes are the tools of testdata/e2e/guest.wat in the order of its table, one for each way in which a call can end.
+// outcomes are the tools of testdata/e2e/guest.wat in the order of its table: one for each way in which a call can end.
 var outcomes = []string{"echo", "refuse", "reject", "trap", "spin", "recurse", "grow", "garble", "silent", "wait"}
 
-// manifestOf returns a manifest whose tools have these names, and take an item and a count that is 1 by default.
+// manifestOf returns a manifest of tools with these names, which take an item and a count that is 1 by default.
 func manifestOf(namespace string, tools ...string) string {
 	var list []string
 	for _, name := range tools {

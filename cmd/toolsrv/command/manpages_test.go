@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestManPages writes the pages, looks for what each command has to say, and has a formatter read them where there is one.
+// TestManPages writes the pages, checks the text of each command, and lets a formatter read them if there is one.
 func TestManPages(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "man1")

@@ -11,7 +11,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestNamesThatCommand has folders and files whose names are commands to a terminal: none reaches it, whichever command names them.
+// TestNamesThatCommand has folders and files whose names contain control characters: none of these reaches the terminal, whichever command prints the
+// names.
 func TestNamesThatCommand(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "a\x1b]0;title\x07b\u202ec")
@@ -22,7 +23,7 @@ func TestNamesThatCommand(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		code int
-		want string // in what it prints
+		want string // in the output
 	}{
 		{[]string{"init", dir}, 0, `Made `},
 		{[]string{"init", dir}, 1, `has a toolsrv.toml already`},

@@ -47,8 +47,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestNewNamespace makes the folders of a relative name be the namespace, unless it begins with a dot or a flag says otherwise.
-// What is printed next has to work as it stands: a program that is not in PATH is named by its path.
+// TestNewNamespace checks that the folders of a relative name are the namespace, unless the name begins with a dot or a flag says otherwise. The
+// printed commands must work as they are: a program that is not in PATH is named by its path.
 func TestNewNamespace(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

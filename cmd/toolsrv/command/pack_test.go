@@ -71,7 +71,7 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// TestPackKeeps makes a file that is replaced keep its mode, and a link stay one.
+// TestPackKeeps checks that a replaced file keeps its mode, and a link stays a link.
 func TestPackKeeps(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

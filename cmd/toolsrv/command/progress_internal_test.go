@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestProgressText has reports as people read them, with foreign text in them.
+// TestProgressText checks reports in the form for people, also with foreign text.
 func TestProgressText(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -32,7 +32,7 @@ func TestProgressText(t *testing.T) {
 	}
 }
 
-// TestProgressLine shows reports where no terminal is.
+// TestProgressLine shows reports without a terminal.
 func TestProgressLine(t *testing.T) {
 	t.Parallel()
 	for asJSON, want := range map[bool]string{
@@ -51,7 +51,7 @@ func TestProgressLine(t *testing.T) {
 	}
 }
 
-// TestProgressOnTerminal shows one line that changes, is never wider than the terminal, and makes room for what is logged.
+// TestProgressOnTerminal checks that there is one changing line, which is never wider than the terminal and is cleared for log lines.
 func TestProgressOnTerminal(t *testing.T) {
 	t.Parallel()
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)

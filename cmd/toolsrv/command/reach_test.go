@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// TestReachDiff compares configurations, by tools of which one calls another.
+// TestReachDiff compares configurations with tools, one of which calls another.
 func TestReachDiff(t *testing.T) {
 	t.Parallel()
 	guest := testkit.Fixture(t, "e2e/guest")

@@ -26,7 +26,7 @@ func TestReady(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
 		code int
-		want string // in what it prints
+		want string // in the output
 	}{
 		"ready":                  {[]string{s.URL}, 0, "ready\n"},
 		"with a slash":           {[]string{s.URL + "/"}, 0, "ready\n"},
@@ -51,7 +51,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestNotHTTP points commands at a service of the machine that does not speak HTTP: they don't show what it says.
+// TestNotHTTP points commands at a service of the machine that does not speak HTTP: they don't show its answer.
 func TestNotHTTP(t *testing.T) {
 	t.Setenv("TOOLSRV_TOKEN", adminToken)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestReference holds docs/generated/commands.md to the commands' help. `go test ./cmd/toolsrv/command -run TestReference -update` writes it.
+// TestReference compares docs/generated/commands.md with the commands' help. `go test ./cmd/toolsrv/command -run TestReference -update` writes it.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	const page = "../../../docs/generated/commands.md"

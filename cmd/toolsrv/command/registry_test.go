@@ -35,7 +35,7 @@ func TestRegistry(t *testing.T) {
 			t.Errorf("pull %s: got %d, %q, %s", from, code, stdout, stderr)
 		}
 	}
-	// What is attached to an artifact may have a tag, too.
+	// An attachment of an artifact may have a tag, too.
 	if code, _, stderr := run("push", file, ref+":sha256-"+strings.Repeat("0", 64)); code != 0 {
 		t.Fatalf("push: got %d, %s", code, stderr)
 	}
@@ -45,7 +45,7 @@ func TestRegistry(t *testing.T) {
 	if code, stdout, stderr := run("search", s.Host+"/acme", "csv"); code != 0 || stdout != "Nothing was found.\n" {
 		t.Errorf("search: got %d, %q, %s", code, stdout, stderr)
 	}
-	// A file of another version than its tag is pushed, but whoever pushes it is told.
+	// A file with another version than its tag is pushed, but there is a warning.
 	for tag, want := range map[string]bool{"1.2.3": false, "v1.2.3": false, "1.2.4": true, "1.2": false, "1.20": true, "dev": false} {
 		if code, _, stderr := run("push", file, ref+":"+tag); code != 0 || strings.Contains(stderr, "the tag says version "+tag+", but the file says 1.2.3") != want {
 			t.Errorf("push %s: got %d, %s", tag, code, stderr)
@@ -65,7 +65,7 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// TestRegistrySource pushes a script with what it imports, and makes the same module of the source that is pulled.
+// TestRegistrySource pushes a script with its imports, and makes the same module from the source that is pulled.
 func TestRegistrySource(t *testing.T) {
 	t.Parallel()
 	s := ocitest.ServeReferrers(t)
@@ -138,7 +138,7 @@ func TestRegistrySource(t *testing.T) {
 	}
 }
 
-// TestRegistryAnswers compares what --json prints with what programs rely on.
+// TestRegistryAnswers compares the output of --json with the one that programs rely on.
 func TestRegistryAnswers(t *testing.T) {
 	t.Parallel()
 	s := ocitest.Serve(t)
@@ -195,7 +195,7 @@ func TestRegistryAnswers(t *testing.T) {
 	}
 }
 
-// TestPushSeveral pushes files to one place, all or none of which are good.
+// TestPushSeveral pushes several files to one place: all are pushed, or none if one of them is bad.
 func TestPushSeveral(t *testing.T) {
 	t.Parallel()
 	s := ocitest.Serve(t)
@@ -238,7 +238,7 @@ func TestPushSeveral(t *testing.T) {
 	}
 }
 
-// TestRegistryRefuses pushes and pulls what can't be, and leaves the file that was there.
+// TestRegistryRefuses checks that impossible pushes and pulls are refused, and that an existing file is not changed.
 func TestRegistryRefuses(t *testing.T) {
 	t.Parallel()
 	s := ocitest.Serve(t)

@@ -7,14 +7,14 @@ import (
 	"github.com/toolsrv/toolsrv/cmd/toolsrv/command"
 )
 
-// run calls Main and returns the exit code with what it wrote.
+// run calls Main, and returns the exit code and the output.
 func run(args ...string) (code int, stdout, stderr string) {
 	var out, err strings.Builder
 	code = command.Main(args, strings.NewReader(""), &out, &err)
 	return code, out.String(), err.String()
 }
 
-// TestHelp makes every command of its own show examples that begin with its name.
+// TestHelp checks that every command of our own has examples that begin with its name.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"bench", "build", "call", "check", "dev", "init", "inspect", "licenses", "mcp", "new", "openapi", "pack", "test", "up"} {
@@ -37,7 +37,7 @@ func TestMainUsage(t *testing.T) {
 		name   string
 		args   []string
 		code   int
-		stdout string // what it must hold; nothing is to be written where it is empty
+		stdout string // a part of the output; if empty, there must be no output
 		stderr string
 	}{
 		{"no command", nil, 2, "", "toolsrv serves tools to programs"},

@@ -46,13 +46,13 @@ export const add = tool({
 `
 )
 
-// scripts are the same tool in both languages, by the engines that they need.
+// scripts has the same tool in both languages, by the engines that they need.
 var scripts = map[string]struct{ file, text string }{
 	"python":     {"add.py", addPython},
 	"javascript": {"add.ts", addTypeScript},
 }
 
-// TestScriptCommands makes each command of an author take a script as it takes the tool file of one.
+// TestScriptCommands checks that each of an author's commands accepts a script, just like the tool file made from it.
 func TestScriptCommands(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: not with -short")
@@ -72,7 +72,7 @@ func TestScriptCommands(t *testing.T) {
 			}
 			files := []string{script, module}
 			if engine == "python" {
-				files = files[:1] // it takes long to start, and that commands take both does not depend on the language
+				files = files[:1] // it takes long to start, and the commands work alike for both languages
 			}
 			for _, file := range files {
 				for _, c := range []struct {
@@ -97,7 +97,7 @@ func TestScriptCommands(t *testing.T) {
 					}
 				}
 			}
-			// A manifest that is embedded is the one that was told, with the engine.
+			// The embedded manifest is the one that the module returned, with the engine.
 			var built, told struct{ Manifest map[string]any }
 			for file, to := range map[string]any{module: &built, script: &told} {
 				if _, stdout, _ := run("inspect", "--json", file); json.Unmarshal([]byte(stdout), to) != nil {
@@ -118,7 +118,7 @@ func TestScriptCommands(t *testing.T) {
 	}
 }
 
-// TestScriptMistakes makes commands tell a script's author what is wrong as the author wants it: the place at the beginning of a line.
+// TestScriptMistakes checks that errors in a script begin with their place, so that editors find it.
 func TestScriptMistakes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: not with -short")
@@ -152,7 +152,7 @@ func TestScriptMistakes(t *testing.T) {
 	}
 }
 
-// TestCheckForged has a script say what check says of a good one, where it says what is wrong.
+// TestCheckForged has a script whose error message looks like check's line about a good file.
 func TestCheckForged(t *testing.T) {
 	t.Parallel()
 	enginetest.Need(t, "javascript")
@@ -165,7 +165,7 @@ func TestCheckForged(t *testing.T) {
 	}
 }
 
-// TestBuildUngranted builds a tool that needs a grant: an example that can't be tried is not a warning.
+// TestBuildUngranted builds a tool that needs a grant: there is no warning about an example that can't be tried.
 func TestBuildUngranted(t *testing.T) {
 	t.Parallel()
 	enginetest.Need(t, "javascript")
@@ -176,7 +176,7 @@ func TestBuildUngranted(t *testing.T) {
 	}
 }
 
-// TestBuildExamples: an example that fails is a warning of a build, and no more.
+// TestBuildExamples checks that a failing example is only a warning of a build.
 func TestBuildExamples(t *testing.T) {
 	t.Parallel()
 	enginetest.Need(t, "javascript")

@@ -66,7 +66,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestOwnSecretsOnly has callers set their own secrets, and nobody else's. A new token finds nothing of one that had its name.
+// TestOwnSecretsOnly checks that callers can only set their own secrets, and that a new token finds no secrets of an earlier token with its name.
 // Proves: Callers keep apart
 func TestOwnSecretsOnly(t *testing.T) {
 	t.Parallel()
@@ -125,7 +125,7 @@ func TestOwnSecretsOnly(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", step.what, step.got, step.want)
 		}
 	}
-	// The agent's own agent ends with it.
+	// The token that the agent has made ends with the agent's.
 	deep := as(agent, "tokens attenuate", admin.NewToken{Name: "deep", Scopes: []string{"shop/echo"}})
 	deep = regexp.MustCompile(`tsv_[a-z2-7]{10}_[a-z2-7]{59}`).FindString(deep)
 	if got := as(deep, "secrets set", admin.NewSecret{Name: "github", Value: "the-secret-of-deep-1"}); !strings.Contains(got, `"principal":"issued+ann%2fagent%2fdeep"`) {
@@ -143,7 +143,7 @@ func TestOwnSecretsOnly(t *testing.T) {
 	if answer, err := over.Do(t.Context(), "secrets list", struct{}{}, ""); err != nil || strings.Contains(string(answer.Result), "issued+ann") {
 		t.Errorf("after ann was revoked: got %s, %v", answer.Result, err)
 	}
-	// One that is left over, as after a crash, is not the next one's.
+	// A secret that is left over, as after a crash, does not belong to the next token.
 	if _, err := over.Do(t.Context(), "secrets set", admin.NewSecret{Name: "github", Value: "the-secret-of-ann-1", Principal: "issued+ann"}, ""); err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func TestSigning(t *testing.T) {
 	if code, stdout, stderr := run("verify", ref, "--key", others); code != 1 || stdout != "" || !strings.Contains(stderr, "it was not made with the key "+others) {
 		t.Errorf("verify: got %d, %q, %s", code, stdout, stderr)
 	}
-	// Nothing is written that is not signed so.
+	// Nothing is written without that signature.
 	folder := t.TempDir()
 	pulled := filepath.Join(folder, "pulled.wasm")
 	for _, c := range [][2]string{{others, "it was not made with the key " + others}, {private, "has no public key"}} {
@@ -70,7 +70,7 @@ func TestSigning(t *testing.T) {
 	if got, _ := succeeds("pull", ref, "-o", pulled, "--key", public, "--minimum", "1.2.3"); got != digest || string(testkit.Read(t, pulled)) != string(testkit.Read(t, file)) {
 		t.Errorf("pull: got %q", got)
 	}
-	// Each of several files is signed.
+	// If several files are pushed, each is signed.
 	other := testkit.Put(t, folder, "other.wasm", testkit.Read(t, file))
 	succeeds("push", file, other, "oci://"+s.Host+"/acme/several:1", "--sign", "--key", private)
 	for _, name := range []string{"shop", "other"} {
@@ -140,7 +140,7 @@ func TestSigning(t *testing.T) {
 	}
 }
 
-// TestLockSigned locks and updates only what is signed, since what is locked is served without a signature.
+// TestLockSigned checks that only signed artifacts are locked, since locked ones are served without verifying a signature.
 func TestLockSigned(t *testing.T) {
 	t.Parallel()
 	s := ocitest.Serve(t)

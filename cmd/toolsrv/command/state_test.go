@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestStateCommands backs a state up while its server runs, and while none does, restores the copy elsewhere, and checks all of it.
+// TestStateCommands backs a state up while its server runs, and while no server does, restores the copy elsewhere, and checks everything.
 func TestStateCommands(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "")
@@ -30,7 +30,7 @@ func TestStateCommands(t *testing.T) {
 		name string
 		args []string
 		code int
-		says string // on standard error, or else on standard output
+		says string // the text is on standard error, or else on standard output
 	}{
 		{"backup below a server", []string{"backup", backup, "--config", m.config}, 0, "is a copy of the state"},
 		{"check it", []string{"check", backup}, 0, "audit"},
@@ -61,7 +61,8 @@ func TestStateCommands(t *testing.T) {
 	if err != nil || len(files) > 0 {
 		t.Errorf("there is %q, %v", files, err)
 	}
-	// What was restored has an entry of that behind those of the backup, and its audit is whole. It is restored twice here, from a backup of itself.
+	// The audit of a restored state has an entry about the restore after those of the backup, and is unaltered. Here the state is restored twice,
+	// from a backup of itself.
 	store, err := local.Open(filepath.Join(dir, "kept"), local.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +87,7 @@ func TestStateCommands(t *testing.T) {
 	if ends, err := log.Verify(t.Context(), nil); err != nil || ends.Last != 4 {
 		t.Errorf("got %+v, %v", ends, err)
 	}
-	if code, stdout, _ := run("audit", "verify", "--config", m.config); code != 0 || !strings.Contains(stdout, "Entries 1 to 3 are unaltered") { // a backup is one, too
+	if code, stdout, _ := run("audit", "verify", "--config", m.config); code != 0 || !strings.Contains(stdout, "Entries 1 to 3 are unaltered") { // a backup is a state, too
 		t.Errorf("got %d, %s", code, stdout)
 	}
 }

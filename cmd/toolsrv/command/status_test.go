@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin"
 )
 
-// TestHolders has a caller call a tool and listen to events, and the status tell which tools and callers hold something.
+// TestHolders lets a caller call a tool and listen to events, and checks that the status says which tools and callers hold something.
 func TestHolders(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "[mcp]\nenabled = true\n")
@@ -49,7 +49,7 @@ func TestHolders(t *testing.T) {
 	if l.Sessions == nil || l.State == nil || l.State.Held == 0 {
 		t.Fatalf("got the sessions %+v and the state %+v", l.Sessions, l.State)
 	}
-	// Both files have the same code: they are one program.
+	// Both files have the same code, so they share one program.
 	for what, use := range map[string]admin.Use{"memory": l.Memory, "code": l.Code, "mappings": l.Mappings} {
 		if len(use.By) != 1 || !slices.Equal(use.By[0].Tools, []string{"/shop/echo", "/shop/refuse", "/shop/wait"}) || use.By[0].Others != 2 || use.By[0].Held < 1 || use.By[0].Held > use.Held {
 			t.Errorf("%s: got %+v", what, use)
@@ -69,7 +69,7 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// TestStatusSources has a server with two sources, one of which can't be read, tell of both.
+// TestStatusSources checks that a server with two sources reports both, although one can't be read.
 func TestStatusSources(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "[[source]]\nname = \"acme\"\ndirectory = \"tools\"\nnamespaces = [\"shop\", \"weather\"]\n[[source]]\nname = \"gone\"\ndirectory = \"gone\"\nnamespaces = [\"gone\"]\n")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestShowWaiting has a terminal told what is waited for, and the line taken away. What is written to the master of a
-// pseudo-terminal is echoed to who reads there, as if it were typed.
+// TestShowWaiting checks that a terminal shows what is waited for, and that the line is cleared. What is written to the master of a pseudo-terminal
+// is echoed to its reader, as if it were typed.
 func TestShowWaiting(t *testing.T) {
 	t.Parallel()
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -29,7 +29,7 @@ func TestShowWaiting(t *testing.T) {
 	until("compiling math.wasm ...")
 	done()
 	until("[K")
-	done() // as it is where it is deferred, too
+	done() // as if it were deferred, too
 
 	done = showWaiting(terminal, "what takes no time")
 	done()

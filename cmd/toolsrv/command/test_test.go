@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// examples returns the manifest of one tool, echo, with examples.
+// examples returns the manifest of the tool echo with examples.
 func examples(list string) string {
 	return strings.Replace(manifestOf("shop", "echo"), `"parameters"`, `"result":{"type":"object","properties":{"count":{"maximum":9}}},"examples":[`+list+`],"parameters"`, 1)
 }
@@ -69,7 +69,7 @@ func TestTest(t *testing.T) {
 	}
 }
 
-// TestTestTells makes sure that test reports tools without examples, and why a tool broke.
+// TestTestTells checks that test reports tools without examples, and why a tool broke.
 func TestTestTells(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(manifestOf("shop", "echo", "refuse", "reject", "trap"), `"name":"trap",`, `"name":"trap","examples":[{"arguments":{"item":"tea"}}],`, 1)

@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A way asks for an operation, and returns the result or what is wrong.
+// A way calls an operation, and returns the result or an error.
 type way struct {
 	name string
 	ask  func(operation, arguments string, command ...string) string
@@ -61,7 +61,7 @@ func waysOf(t *testing.T, m managed) []way {
 	}
 }
 
-// varies is what differs between two tokens that are the same otherwise.
+// varies matches the parts that differ between two tokens that are otherwise the same.
 var varies = regexp.MustCompile(`tsv_[a-z2-7_]*|"(version|by|created|expires|former_until|used)": ?"[^"]*",?|\s`)
 
 // TestTokens makes, shows, changes and revokes a token in each way: the answers are the same, and each change is in force.
@@ -196,7 +196,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestTokensAsk has tokens of all kinds ask for operations: each may know itself, and no more than its roles say.
+// TestTokensAsk calls operations with tokens of all kinds: each may see itself, and nothing else that its roles do not allow.
 // Proves: A caller reaches its own tools only
 func TestTokensAsk(t *testing.T) {
 	t.Parallel()

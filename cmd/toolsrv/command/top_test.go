@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestTop makes calls, and finds them counted once the ten seconds are over in which they were made.
+// TestTop makes calls, and checks that they are counted when the ten seconds in which they were made are over.
 func TestTop(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: not with -short")

@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// The command while it serves is tested from outside, in the tests of the program: it listens to real signals.
+// The running command is tested in the tests of the program, since it handles real signals.
 
 func TestUpFails(t *testing.T) {
 	t.Parallel()

@@ -50,11 +50,11 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// versionShape has each member of `toolsrv version --json` in its place, with the type of its value.
+// versionShape has all members of `toolsrv version --json`, with the zero value of their types.
 const versionShape = `{"version":"","revision":"","modified":false,"go":"","wazero":"","os":"","arch":"",` +
 	`"engines":[{"name":"","version":"","revision":"","capacity":0},{"name":"","version":"","revision":"","capacity":0}],"abi":0,"mcp":["","",""]}`
 
-// shapeOf returns JSON with the zero of its type for each value.
+// shapeOf returns JSON with each value replaced by the zero value of its type.
 func shapeOf(t *testing.T, text string) string {
 	t.Helper()
 	var compact bytes.Buffer

@@ -12,7 +12,7 @@ func TestWelcome(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		files map[string]string
-		want  string // of what to type, in this order
+		want  string // parts of the text, in this order
 	}{
 		{"empty", nil, "is empty.*init *up"},
 		{"set up", map[string]string{"toolsrv.toml": "", "tools/a.py": ""}, "has a toolsrv.toml.*up *new *openapi"},

@@ -1,7 +1,7 @@
 //go:build unix
 
 // Package alone_test tests the program of a release alone: without a checkout, with an empty environment and home folder, and with the
-// tools of one language in PATH. An author's first hour works all the same.
+// tools of one language in PATH. Everything in an author's first hour must work.
 package alone_test
 
 import (
@@ -24,10 +24,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// patient lets a call take long where other tests keep the machine busy.
+// patient is the long time limit of a call, since other tests keep the machine busy.
 const patient = "--timeout=2m"
 
-// TestAlone makes, builds, tests and serves a project in each language that this machine has. Scripts are built and served where the path leads to nothing.
+// TestAlone makes, builds, tests and serves a project in each language that this machine has. Scripts are built and served with an empty PATH.
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t, "go")
@@ -51,7 +51,7 @@ func TestAlone(t *testing.T) {
 			}
 			m.run("new", "texts/greet", "--lang", string(language))
 			m.dir = filepath.Join(m.work, "texts", "greet")
-			if language == project.Rust { // the crates of its registry that the SDK is tested with
+			if language == project.Rust { // the folder with the crates that the SDK is tested with
 				testkit.Put(t, m.dir, "Cargo.lock", testkit.Read(t, "../../sdk/rust/Cargo.lock"))
 			}
 			m.run("build", ".")
@@ -65,7 +65,7 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// build builds the program as a release does, into a folder that has nothing else.
+// build builds the program as a release does, into a folder with nothing else.
 func build(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "toolsrv")
@@ -77,7 +77,7 @@ func build(t *testing.T) string {
 	return program
 }
 
-// findPaths looks for folders of this machine in the program.
+// findPaths looks for paths of this machine in the program.
 func findPaths(t *testing.T, program string) {
 	t.Helper()
 	text := testkit.Read(t, program)
@@ -97,8 +97,8 @@ func findPaths(t *testing.T, program string) {
 		if folder == "" || folder == "/" {
 			continue
 		}
-		// In a path, another name comes before no folder that begins one: HOME may be /root, and a package of a library pkg/root. One expression for all of
-		// it would take a hundred times as long.
+		// A path begins where no other name comes before it: HOME may be /root, and a library may have a package pkg/root. A single expression for
+		// all paths would take a hundred times as long.
 		within := regexp.MustCompile(`^\W?` + regexp.QuoteMeta(folder+"/"))
 		for i := bytes.Index(text, []byte(folder+"/")); i >= 0; {
 			before := text[max(i-1, 0):]
@@ -115,15 +115,15 @@ func findPaths(t *testing.T, program string) {
 	}
 }
 
-// A machine of an author who has the program, and the tools of a language in bin.
+// A machine is an author's machine, with the program, and the tools of one language in bin.
 type machine struct {
 	t                        *testing.T
 	program, home, bin, work string
-	dir                      string // of the project, once there is one
+	dir                      string // the project's folder, once there is one
 	env                      []string
 }
 
-// command returns a command in the project, which has nothing of this process's environment.
+// command returns a command in the project with an environment of its own.
 func (m *machine) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(m.t.Context(), name, args...)
 	cmd.Dir = m.dir
@@ -151,7 +151,7 @@ func (m *machine) output(cmd *exec.Cmd) string {
 	return string(out)
 }
 
-// need puts a program of this machine into bin, or skips the test where there is none.
+// need puts a program of this machine into bin, or skips the test if there is none.
 func (m *machine) need(names ...string) {
 	m.t.Helper()
 	for _, name := range names {
@@ -165,7 +165,7 @@ func (m *machine) need(names ...string) {
 	}
 }
 
-// needGo shares caches of Go, and flags with which they are of use, with the machine that the test runs on.
+// needGo shares Go's caches with this machine, and the flags with which they can be used.
 func (m *machine) needGo(variables ...string) {
 	m.t.Helper()
 	m.need("go")
@@ -178,7 +178,7 @@ func (m *machine) needGo(variables ...string) {
 	}
 }
 
-// needTinyGo brings the Go that this TinyGo takes, where the installed one is too new, and LLVM, which some builds of TinyGo have not in them.
+// needTinyGo provides a Go that this TinyGo supports, if the installed one is too new, and LLVM, which some builds of TinyGo do not contain.
 func (m *machine) needTinyGo() {
 	m.t.Helper()
 	m.need("tinygo")
@@ -204,7 +204,7 @@ func (m *machine) needTinyGo() {
 	}
 }
 
-// needRust shares the crates of the registry and what is compiled of them with other tests.
+// needRust shares crates and their compiled code with other tests.
 func (m *machine) needRust() {
 	m.t.Helper()
 	m.need("cargo", "rustc", "cc", "ld", "as")
@@ -224,7 +224,7 @@ func (m *machine) needRust() {
 		}
 		m.env = append(m.env, name+"="+value)
 	}
-	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "SSL_CERT_FILE"} { // how this machine reaches a registry
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "SSL_CERT_FILE"} { // the machine's settings for a registry
 		if value := os.Getenv(name); value != "" {
 			m.env = append(m.env, name+"="+value)
 		}
@@ -268,7 +268,7 @@ func (m *machine) dev() {
 		}
 		go io.Copy(io.Discard, out) // until the process has ended
 		status, body := post(m.t, "http://127.0.0.1:"+match[1]+"/texts/greet", `{"name": "Ada"}`)
-		for tries := 1; status == http.StatusGatewayTimeout && tries < 10; tries++ { // of a machine that does other things, too
+		for tries := 1; status == http.StatusGatewayTimeout && tries < 10; tries++ { // the machine may be busy
 			status, body = post(m.t, "http://127.0.0.1:"+match[1]+"/texts/greet", `{"name": "Ada"}`)
 		}
 		if status != http.StatusOK || body != `"Hello, Ada!"` {
@@ -293,7 +293,7 @@ func post(t *testing.T, url, body string) (status int, answer string) {
 	return r.StatusCode, string(got)
 }
 
-// ownTests runs the tests of the project as its README says, where this machine has what they need.
+// ownTests runs the tests of the project as its README says, if this machine has what they need.
 func (m *machine) ownTests(language project.Language) {
 	m.t.Helper()
 	switch language {
@@ -326,7 +326,7 @@ func (m *machine) ownTests(language project.Language) {
 		if err != nil {
 			m.t.Skipf("its own tests: there is no tsx, make examples-npm installs it: %v", err)
 		}
-		// As npm install would have it, which gets tsx from its registry.
+		// As npm install would do, which gets tsx from its registry.
 		packages := filepath.Join(m.dir, "node_modules")
 		if err := errors.Join(os.Mkdir(packages, 0o755), os.Symlink(filepath.Join(m.dir, ".toolsrv", "js"), filepath.Join(packages, "toolsrv")),
 			os.Symlink(tsx, filepath.Join(packages, "tsx"))); err != nil {

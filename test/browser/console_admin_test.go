@@ -15,7 +15,7 @@ const (
 	ann  = "the-token-of-a-caller"
 )
 
-// administered is the configuration of a server with an administrator, and a caller of three tools.
+// administered is the configuration of a server with an administrator and a caller who may call three tools.
 func administered() string {
 	return "state.directory = '.state'\nadmin.enabled = true\nadmin.upload = true\n" + declared(boss, "boss", "*", "admin") + declared(ann, "ann", "math/*", "shop/order")
 }
@@ -41,7 +41,7 @@ func TestConsoleAdmin(t *testing.T) {
 	p.see("#made-secret")
 	secret := eval[string](p, "document.querySelector('#made-secret').innerText")
 	p.check()
-	p.press(kb.Escape + kb.Escape + kb.Escape) // what is shown once is not closed by a slip
+	p.press(kb.Escape + kb.Escape + kb.Escape) // a secret that is shown once must not be closed by mistake
 	p.see("#made-secret")
 	p.button("I have kept it")
 	p.until("!document.querySelector('#made-secret')")
@@ -62,7 +62,7 @@ func TestConsoleAdmin(t *testing.T) {
 	other.call()
 	other.read("Answered")
 
-	// A tool goes. It says so where it was, and stands still.
+	// A tool is removed. Its place says so, and nothing moves.
 	p.tool("/math/divide")
 	p.button("Disable")
 	p.write("dialog input", "it rains")
@@ -94,7 +94,7 @@ func TestConsoleAdmin(t *testing.T) {
 		put(t, server, append(module[:len(module):len(module)], 0, 3, 1, 'x', next))
 	}
 	p.pageOf("versions", "Versions")
-	p.until("/[23] versions/.test(document.body.innerText)") // the one that is served is kept some seconds later
+	p.until("/[23] versions/.test(document.body.innerText)") // the served version is stored a few seconds later
 	p.check()
 	p.button("Serve this")
 	p.see("dialog[open]")
@@ -156,7 +156,7 @@ func putAs(t *testing.T, server, name string, module []byte) {
 	}
 }
 
-// TestConsoleCaller has a caller look for what administrators do.
+// TestConsoleCaller checks that a caller finds nothing of the administrators'.
 func TestConsoleCaller(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, administered(), add(), divide(), order(), large()), "/console#/tokens")
@@ -176,7 +176,7 @@ func TestConsoleCaller(t *testing.T) {
 	p.check()
 }
 
-// TestConsoleLink leads an administrator to links that try to do something.
+// TestConsoleLink lets an administrator follow links that try to change something.
 func TestConsoleLink(t *testing.T) {
 	t.Parallel()
 	server := serve(t, administered(), add())

@@ -21,7 +21,7 @@ func secretOf(t *testing.T, answer string) string {
 	return made.Secret
 }
 
-// TestConsoleRevoke asks before a token is revoked, with the names of those that end with it, and of no others.
+// TestConsoleRevoke checks the question before a token is revoked, which names exactly the tokens that end with it.
 func TestConsoleRevoke(t *testing.T) {
 	t.Parallel()
 	server := serve(t, administered(), add())
@@ -62,7 +62,7 @@ func TestConsoleRevoke(t *testing.T) {
 	p.read("cinema")
 }
 
-// TestConsoleUntilRestart switches tools in a way that a restart takes back.
+// TestConsoleUntilRestart switches tools only until the restart.
 func TestConsoleUntilRestart(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, administered(), add(), divide()), "/console")
@@ -92,7 +92,7 @@ func TestConsoleUntilRestart(t *testing.T) {
 	p.until("document.querySelector('main tbody').innerText.includes('enabled until restart')")
 }
 
-// TestConsoleOfTools asks for the lines of the log and the events of some tools.
+// TestConsoleOfTools filters the log and the events by tools.
 func TestConsoleOfTools(t *testing.T) {
 	t.Parallel()
 	server := serve(t, administered(), add(), divide())
@@ -120,7 +120,7 @@ func TestConsoleOfTools(t *testing.T) {
 	}
 }
 
-// TestConsoleExact has numbers in an answer of the admin door that JavaScript can't hold.
+// TestConsoleExact has numbers in an answer of the admin door that JavaScript can't represent.
 func TestConsoleExact(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, administered(), add()), "/console")
@@ -134,7 +134,7 @@ func TestConsoleExact(t *testing.T) {
 	p.read("share=0.1")
 }
 
-// TestConsoleLeaveOut signs out while a call runs, which ends the call only where who uses the console wants it.
+// TestConsoleLeaveOut signs out while a call runs, which ends the call only after a confirmation.
 func TestConsoleLeaveOut(t *testing.T) {
 	t.Parallel()
 	ended, finish := make(chan error, 2), make(chan struct{}, 1)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// version returns the module of calc with another section.
+// version returns the module of calc with a different section.
 func version(t *testing.T, of byte) string {
 	t.Helper()
 	module, err := os.ReadFile("../../examples/calc/calc.wasm")
@@ -16,7 +16,7 @@ func version(t *testing.T, of byte) string {
 	return string(append(module, 0, 3, 1, 'x', of))
 }
 
-// TestConsolePut puts a file and a new version of it, loses against somebody else, and removes it.
+// TestConsolePut puts a file and a new version of it, loses a race against somebody else, and removes the file.
 func TestConsolePut(t *testing.T) {
 	t.Parallel()
 	server := serve(t, administered(), add())
@@ -66,7 +66,7 @@ func TestConsolePut(t *testing.T) {
 	p.yes()
 	p.read("calc.wasm is served: /calc/evaluate.")
 
-	// What goes is what was shown.
+	// The file that is removed is the one that was shown.
 	p.button("Remove")
 	p.read("Tools that go\n/calc/evaluate")
 	p.check()
@@ -90,7 +90,7 @@ func TestConsolePut(t *testing.T) {
 	}
 }
 
-// TestConsolePutRefused puts what the server refuses, and what must not even be sent.
+// TestConsolePutRefused puts files that the server refuses, and files that must not even be sent.
 func TestConsolePutRefused(t *testing.T) {
 	t.Parallel()
 	server := serve(t, administered()+declared("the-token-of-a-reader", "reader", "*", "admin:read"), add())
@@ -130,7 +130,7 @@ func TestConsolePutRefused(t *testing.T) {
 	if asked := eval[[]string](p, "asked.filter((a) => a.includes('/put'))"); len(asked) > 0 {
 		t.Errorf("what is too large is sent: %q", asked)
 	}
-	p.do(script(strings.NewReplacer("LENGTH", "3", "NAME", "small.wasm").Replace(drop))) // one that is dropped is chosen
+	p.do(script(strings.NewReplacer("LENGTH", "3", "NAME", "small.wasm").Replace(drop))) // a dropped file is chosen
 	p.read("small.wasm, 3 bytes")
 	p.fill("Name on the server", "small.wasm") // what was typed stays
 	p.button("Check it")

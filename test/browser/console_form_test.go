@@ -22,12 +22,12 @@ func echo(name, parameters string) *wasmtools.Tool {
 	}
 }
 
-// field returns the selector of the field for a place, such as ["a",0].
+// field returns the selector of the field for a place in the arguments, such as ["a",0].
 func field(place string) string {
 	return `[id="field-` + strings.NewReplacer("[", "%5B", "]", "%5D", `"`, "%22", ",", "%2C").Replace(place) + `"]`
 }
 
-// TestConsoleNumbers has numbers that JavaScript can't hold in a schema, in a field, and in an error: each stays as it was written.
+// TestConsoleNumbers has numbers that JavaScript can't represent in a schema, in a field, and in an error: each stays as it was written.
 func TestConsoleNumbers(t *testing.T) {
 	t.Parallel()
 	fails := echo("fails", `{"type": "object", "additionalProperties": false}`)
@@ -52,7 +52,7 @@ func TestConsoleNumbers(t *testing.T) {
 	p.read("9007199254740993")
 }
 
-// TestConsoleSizes counts what is sent and saved in bytes.
+// TestConsoleSizes checks that sizes of what is sent and saved are in bytes.
 func TestConsoleSizes(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, "", echo("text", `{"type": "object", "properties": {"t": {"type": "string"}}}`)), "/console#/tool/echo/text")
@@ -65,7 +65,7 @@ func TestConsoleSizes(t *testing.T) {
 	}
 }
 
-// TestConsoleMembers fills in objects whose members a schema leaves to its caller, or has in several kinds.
+// TestConsoleMembers fills in objects whose members a schema leaves to the caller, or allows in several forms.
 func TestConsoleMembers(t *testing.T) {
 	t.Parallel()
 	tools := []*wasmtools.Tool{
@@ -179,7 +179,7 @@ func TestConsoleMembers(t *testing.T) {
 	p.answers(`{"n": 4,"s": "text","d": null}`)
 }
 
-// TestConsoleParts has the server refuse a part of a value that is typed as JSON.
+// TestConsoleParts checks how a part of a JSON value is shown that the server refuses.
 func TestConsoleParts(t *testing.T) {
 	t.Parallel()
 	kinds := listed(60, `{"type": "object", "properties": {"k@": {"type": "string"}}, "required": ["k@"]}`)
@@ -195,7 +195,7 @@ func TestConsoleParts(t *testing.T) {
 	p.answers(`{"x": {"k0": "a"}}`)
 }
 
-// TestConsoleSnippets has arguments that are too long for a command, and some that are not JSON.
+// TestConsoleSnippets types arguments that are too long for a command, and some that are not JSON.
 func TestConsoleSnippets(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, "", echo("text", `{"type": "object", "properties": {"t": {"type": "string"}}}`)), "/console#/tool/echo/text")
@@ -231,7 +231,7 @@ func TestConsoleSnippets(t *testing.T) {
 	p.see(".snippet")
 }
 
-// TestConsoleOptions finds the last of 5,000 options.
+// TestConsoleOptions chooses the last of 5,000 options.
 func TestConsoleOptions(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, "", echo("city", `{"type": "object", "properties": {"c": {"enum": [`+listed(5000, `"City @"`)+`]}}}`)), "/console#/tool/echo/city")
@@ -244,7 +244,7 @@ func TestConsoleOptions(t *testing.T) {
 	p.answers(`{"c": "City 4999"}`)
 }
 
-// TestConsoleLeave leaves the page of a tool that is running, which asks first.
+// TestConsoleLeave leaves the page of a running tool, which asks first.
 func TestConsoleLeave(t *testing.T) {
 	t.Parallel()
 	ended, finish := make(chan error, 2), make(chan struct{}, 1)

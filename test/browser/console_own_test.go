@@ -35,7 +35,7 @@ func post(t *testing.T, server, path, token, body string) string {
 	return string(text)
 }
 
-// personal is the configuration of a server on which callers have something of their own, with a tool that uses their secrets.
+// personal is the configuration of a server whose callers have their own secrets and values, with a tool that uses their secrets.
 func personal() (string, *wasmtools.Tool) {
 	settings := administered() + declared(carol, "carol", "weather/*", "notes/*") +
 		"[[grant]]\nmatch = 'weather/*'\nhttp = ['https://api.example.com']\nheaders = {'https://api.example.com' = {Authorization = 'Bearer ${secret:github@principal}'}}\n" +
@@ -44,7 +44,7 @@ func personal() (string, *wasmtools.Tool) {
 		Needs: wasmtools.Needs{"http": {Words: []string{"https://api.example.com"}}}}
 }
 
-// TestConsoleOwn has a caller set a secret of its own and remove it, and an administrator see what callers have, and take it away.
+// TestConsoleOwn lets a caller set a secret of its own and remove it, and an administrator see and remove what callers have.
 func TestConsoleOwn(t *testing.T) {
 	t.Parallel()
 	settings, weather := personal()
@@ -78,7 +78,7 @@ func TestConsoleOwn(t *testing.T) {
 	if got := eval[string](p, "document.querySelector('dialog input[type=password]').value"); got != "" {
 		t.Errorf("the field has %q", got)
 	}
-	// Another window has set it since the list was made.
+	// Another window has set it since the list was loaded.
 	post(t, server, "/admin/v1/secrets/set", carol, `{"name":"github","value":"another-secret-of-carol-8"}`)
 	p.fill("Secret", value)
 	p.yes()
@@ -95,7 +95,7 @@ func TestConsoleOwn(t *testing.T) {
 		t.Errorf("a caller is led to pages of administrators: %s", shown)
 	}
 
-	// What a tool keeps for her.
+	// The values that a tool keeps for her.
 	notes, err := os.ReadFile("../../examples/notes/notes.wasm")
 	if err != nil {
 		t.Fatal(err)
@@ -136,14 +136,14 @@ func TestConsoleOwn(t *testing.T) {
 	p.button("Look again")
 	p.read("not set: these tools can't act for you")
 
-	// An administrator is a caller, too, and is shown here what is their own.
+	// An administrator is a caller, too, and sees their own secrets here.
 	admin.pageOf("you", "You")
 	admin.read("declared+boss")
 	admin.read("1 secret")
 	admin.check()
 }
 
-// TestConsoleRate bounds the calls of a token after it was made, has it make a narrower one, and asks why it may call what.
+// TestConsoleRate limits the calls of a token after it was made, makes a narrower one with it, and asks why it may call which tools.
 func TestConsoleRate(t *testing.T) {
 	t.Parallel()
 	settings, weather := personal()
@@ -151,7 +151,7 @@ func TestConsoleRate(t *testing.T) {
 	dave := regexp.MustCompile(`tsv_[a-z2-7]{10}_[a-z2-7]{59}`).FindString(post(t, server, "/admin/v1/tokens/add", boss, `{"name":"dave","scopes":["math/*"],"networks":["127.0.0.0/8"]}`))
 	p := open(t, server, "/console")
 	p.tolerate("status of 401")
-	p.tolerate("status of 403") // more than the token may
+	p.tolerate("status of 403") // more than the token allows
 	p.tolerate("status of 404")
 	p.tolerate("status of 412")
 	p.tolerate("status of 422")

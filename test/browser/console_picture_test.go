@@ -11,7 +11,7 @@ import (
 
 var update = flag.Bool("update", false, "write the pictures of the documentation anew")
 
-// picture takes one of the page as it is, for docs/pictures.
+// picture takes a picture of the present page for docs/pictures.
 func (p *page) picture(name string) {
 	p.t.Helper()
 	p.do(script("document.activeElement.blur()"))

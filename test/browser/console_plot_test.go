@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// drawn is the colours of the pixels that a plot fills.
+// drawn is an expression for the colours of the pixels that a plot fills.
 const drawn = `(() => {
 	const c = document.querySelector(".plot canvas"), d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
 	const all = new Set();
@@ -13,7 +13,7 @@ const drawn = `(() => {
 	return [...all];
 })()`
 
-// TestConsolePlots reads the pixels of a plot: it has the colours of its legend, in light and dark, also where that changes while it is shown.
+// TestConsolePlots reads the pixels of a plot: it has the colours of its legend, in light and dark, also if the scheme changes while it is shown.
 func TestConsolePlots(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, administered(), add()), "/console")

@@ -10,13 +10,13 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// needing returns a tool that needs something.
+// needing returns a tool with these needs.
 func needing(t *wasmtools.Tool, needs wasmtools.Needs) *wasmtools.Tool {
 	t.Needs = needs
 	return t
 }
 
-// grants are what granted tools were granted.
+// grants returns the grants of granted's tools.
 const grants = `
 [[grant]]
 match = "math/*"
@@ -27,7 +27,7 @@ http = ["https://api.example.com/v1"]
 kv = "1MiB"
 `
 
-// granted returns three tools, of which one calls another, and that one reaches something.
+// granted returns three tools; one calls another, which reaches something.
 func granted() []*wasmtools.Tool {
 	return []*wasmtools.Tool{
 		needing(add(), wasmtools.Needs{"tools": {Words: []string{"shop/order"}}}),
@@ -36,10 +36,10 @@ func granted() []*wasmtools.Tool {
 	}
 }
 
-// boxes are the boxes of the picture, column by column.
+// boxes returns the boxes of the picture, column by column.
 const boxes = "[...document.querySelectorAll('.reach .box')].map((b) => b.ariaLabel)"
 
-// TestConsoleReach looks at the picture of who reaches what, with few tools and with the keyboard.
+// TestConsoleReach checks the picture of who reaches what, with few tools and with the keyboard.
 func TestConsoleReach(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, administered()+grants, granted()...), "/console")
@@ -56,7 +56,7 @@ func TestConsoleReach(t *testing.T) {
 	}
 	p.check()
 
-	// Tab leads to one box, arrows to the others. Enter chooses, and the table follows.
+	// Tab leads to one box, and arrows to the others. Enter chooses a box, and the table follows.
 	p.do(script("document.querySelector('.reach [tabindex=\"0\"]').focus()"))
 	if got := eval[string](p, "document.activeElement.ariaLabel"); !strings.HasPrefix(got, "caller ann, ") {
 		t.Errorf("the first box is %s", got)
@@ -87,7 +87,7 @@ func TestConsoleReach(t *testing.T) {
 	p.write("main input[type=search]", "kv")
 	p.until("!" + boxes + ".some((b) => b.startsWith('http'))")
 
-	// The server is asked for a part.
+	// Only a part is requested from the server.
 	p.write("main input[type=search]", "")
 	p.write("#reach-tools", "shop/*")
 	p.press(kb.Enter)
@@ -98,7 +98,7 @@ func TestConsoleReach(t *testing.T) {
 	p.read("No caller is named")
 }
 
-// TestConsoleReachMany has the picture of a thousand tools, which shows a part of them.
+// TestConsoleReachMany checks the picture of a thousand tools, which shows a part of them.
 func TestConsoleReachMany(t *testing.T) {
 	t.Parallel()
 	tools := many(1000)

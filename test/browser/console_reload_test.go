@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestConsoleReload reloads configurations: one that differs, one that differs from what was shown, and ones that are refused.
+// TestConsoleReload reloads configurations: one with changes, one that has changed since it was shown, and refused ones.
 func TestConsoleReload(t *testing.T) {
 	t.Parallel()
 	const later = "the-token-of-somebody-who-comes-later"
@@ -35,7 +35,7 @@ func TestConsoleReload(t *testing.T) {
 	}
 	refused("before")
 
-	// One that is refused when it is compared: the reason is shown, and there is nothing to press.
+	// A configuration that is refused when it is compared: the reason is shown, and there is no button.
 	p.tolerate("status of 4")
 	p.tolerate("status of 5")
 	set("limits.timeout = 'never'\n" + administered())
@@ -46,7 +46,7 @@ func TestConsoleReload(t *testing.T) {
 		t.Errorf("a configuration that is refused can be put in force:\n%s", p.shown())
 	}
 
-	// What it changes is shown before, and whoever says no has changed nothing.
+	// Its changes are shown first, and saying no changes nothing.
 	changed := "limits.timeout = '7s'\n" + administered() + declared(later, "later", "math/*")
 	set(changed)
 	p.button("Compare again")
@@ -63,7 +63,7 @@ func TestConsoleReload(t *testing.T) {
 	p.until("!document.querySelector('dialog')")
 	refused("after Cancel")
 
-	// It is broken, or becomes another one, after it was shown.
+	// It is broken or changed after it was shown.
 	yes := func() {
 		t.Helper()
 		p.see("dialog[open]")
@@ -112,7 +112,7 @@ func TestConsoleTooOften(t *testing.T) {
 	}
 }
 
-// TestConsoleWithoutMCP uses the pages of a server that doesn't speak MCP. They offer nothing that takes it.
+// TestConsoleWithoutMCP uses the pages of a server without MCP. They offer nothing that needs it.
 func TestConsoleWithoutMCP(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, "mcp.enabled = false\n", add()), "/")

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// holding has a page keep answers whose path begins as one of those in the array held, until release is called.
+// holding makes a page hold back answers for paths that begin with an element of the array held, until release is called.
 const holding = `window.held = []; window.waiting = []; window.sent = [];
 const asking = window.fetch;
 window.fetch = async (url, o) => {
@@ -22,7 +22,7 @@ window.fetch = async (url, o) => {
 };
 window.release = () => { held = []; waiting.splice(0).forEach((go) => go()); return new Promise((done) => setTimeout(() => done(true), 300)); };`
 
-// TestConsoleSignOut signs out while answers are on their way that would sign in again. They come although they were cancelled.
+// TestConsoleSignOut signs out while answers are in flight that would sign in again, and which come although they were cancelled.
 func TestConsoleSignOut(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, administered(), add(), divide()), "/console")
@@ -46,16 +46,16 @@ func TestConsoleSignOut(t *testing.T) {
 		p.signIn(boss)
 		p.read("2 tools")
 	}
-	// Another page of this tab forgets the token, and the browser goes back to the page that it has kept.
+	// Another page in this tab forgets the token, and the browser goes back to the page in its cache.
 	p.do(script("window.old = true; sessionStorage.clear(); dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))"))
 	p.read("wants a token")
-	p.until("window.old === undefined") // it was loaded anew
+	p.until("window.old === undefined") // it was loaded again
 	if eval[bool](p, "document.querySelector('nav a:not([href$=docs])') !== null") {
 		t.Error("a page that the browser has kept still shows an administrator's pages")
 	}
 }
 
-// TestConsoleGuard says yes before the version has come that guards the answer.
+// TestConsoleGuard confirms a change before the version has come that guards it.
 func TestConsoleGuard(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, administered(), add()), "/console")
@@ -81,7 +81,7 @@ func TestConsoleGuard(t *testing.T) {
 	if !eval[bool](p, "sent.some((s) => s.path === '/admin/v1/disable' && s.match)") {
 		t.Error("a tool is disabled without If-Match")
 	}
-	// Where the version can't be had, nobody can say yes.
+	// If the version can't be loaded, nobody can confirm the change.
 	p.tolerate("/admin/v1/switches")
 	p.do(script(`const before = window.fetch; window.fetch = (url, o) => String(url).includes("switches") ? Promise.reject(new TypeError("gone")) : before(url, o); sent = []`))
 	p.button("Enable")
@@ -93,7 +93,7 @@ func TestConsoleGuard(t *testing.T) {
 	}
 }
 
-// TestConsoleBadToken has a token in the tab that no header can have.
+// TestConsoleBadToken has a token in the tab that can't be in a header.
 func TestConsoleBadToken(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, administered(), add()), "/console")
@@ -110,7 +110,7 @@ func TestConsoleBadToken(t *testing.T) {
 	p.read("1 tool")
 }
 
-// TestConsoleWords reads what the console says of what is not there and of bounds, and what it writes for other programs.
+// TestConsoleWords checks the console's texts about missing things and limits, and its output for other programs.
 func TestConsoleWords(t *testing.T) {
 	t.Parallel()
 	greet := &wasmtools.Tool{

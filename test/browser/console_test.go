@@ -44,7 +44,7 @@ func script(text string) chromedp.Action[chromedp.Void] {
 	return chromedp.Evaluate[chromedp.Void](text)
 }
 
-// atStart has each document that the page goes to run JavaScript before its own.
+// atStart makes each document that the page loads run JavaScript before its own.
 func (p *page) atStart(text string) {
 	p.t.Helper()
 	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
@@ -95,7 +95,7 @@ func (p *page) answers(want string) {
 	p.until(`document.querySelector(".outcome pre")?.innerText.replace(/\n */g, "") === ` + quoted(want))
 }
 
-// pick has the dialog's field for a file take one with some content. The name may be hostile.
+// pick chooses a file with this content in the dialog's field. The name may be hostile.
 func (p *page) pick(name, content string) {
 	p.t.Helper()
 	path := filepath.Join(p.t.TempDir(), name)
@@ -106,21 +106,21 @@ func (p *page) pick(name, content string) {
 	p.until("document.querySelector('dialog input[type=file] + .hint').innerText.includes(' bytes') || document.querySelector('dialog input[type=file] + .hint').innerText.includes(' KiB')")
 }
 
-// fill types into the field with a label, in place of what is there.
+// fill replaces the content of the field with a label.
 func (p *page) fill(label, text string) {
 	p.t.Helper()
 	p.until("window.found = [...document.querySelectorAll('dialog[open] label, main label')].filter((l) => l.innerText.trim() === " + quoted(label) + ").at(-1)")
 	p.write(`[id="`+eval[string](p, "found.htmlFor")+`"]`, text)
 }
 
-// yes presses what a question has for doing what it asks.
+// yes presses the button with which a question is confirmed.
 func (p *page) yes() {
 	p.t.Helper()
 	p.until("document.querySelector('dialog[open] :is(.danger, .primary):not([aria-disabled])')")
 	p.do(script("document.querySelector('dialog[open] :is(.danger, .primary)').click()"))
 }
 
-// asked has the page keep the requests that it makes from now on, in window.asked.
+// asked makes the page record its requests from now on in window.asked.
 func (p *page) asked() {
 	p.t.Helper()
 	p.do(script(`window.asked = []; { const ask = window.fetch; window.fetch = (url, o) => { asked.push((o?.method ?? "GET") + " " + new URL(url, location).pathname); return ask(url, o); }; }`))
@@ -130,7 +130,7 @@ func (p *page) asked() {
 func TestConsoleVisitor(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, "", add(), divide()), "/console")
-	p.tolerate("/admin/v1/self") // nobody has typed a token: the server is asked all the same, for who has a certificate
+	p.tolerate("/admin/v1/self") // without a token the server is asked all the same, since the caller may have a certificate
 	p.read("2 tools")
 	size := eval[int](p, `[...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")].filter((e) => e.name.includes("/console")).reduce((sum, e) => sum + e.encodedBodySize, 0)`)
 	t.Logf("the first load has %d KiB", size>>10)
@@ -145,7 +145,7 @@ func TestConsoleVisitor(t *testing.T) {
 	p.press(kb.Enter)
 	p.read("Divide two numbers.")
 	p.check()
-	// The form begins behind the two buttons that choose it.
+	// In the tab order, the form comes after the two buttons that choose it.
 	p.until("document.activeElement.id === 'tool-name'")
 	p.press(kb.Tab + kb.Tab + kb.Tab)
 	p.press("1")
@@ -153,7 +153,7 @@ func TestConsoleVisitor(t *testing.T) {
 	p.press("4")
 	p.press(kb.Enter)
 	p.read("0.25")
-	// What the server refuses stands at its field, and in a list that leads there.
+	// An error of the server is shown at its field, and in a list that leads there.
 	p.write(`[id="field-%5B%22a%22%5D"]`, "one")
 	p.call()
 	p.until(`document.querySelector('[id="field-%5B%22a%22%5D"]').getAttribute("aria-invalid") === "true"`)
@@ -180,7 +180,7 @@ func TestConsoleToken(t *testing.T) {
 	p.signIn(token)
 	p.read("3 tools")
 	p.tool("/math/add")
-	// No snippet has the token.
+	// No snippet contains the token.
 	p.do(script("document.querySelectorAll('details').forEach((d) => { d.open = true; })"))
 	for _, name := range []string{"curl", "Python", "JavaScript", "MCP"} {
 		p.do(script("[...document.querySelectorAll('details button')].find((b) => b.innerText === " + quoted(name) + ").click()"))
@@ -199,7 +199,7 @@ func TestConsoleToken(t *testing.T) {
 	}
 }
 
-// An order is what a tool with every kind of argument takes.
+// An order has the arguments of a tool with every kind of argument.
 type orders struct {
 	Customer string   `json:"customer" minLength:"2" description:"Who orders."`
 	Count    int      `json:"count" minimum:"1" maximum:"9"`
@@ -223,7 +223,7 @@ func order() *wasmtools.Tool {
 	return gotool.New("shop/order", "Take an order.", func(_ context.Context, in orders) (orders, error) { return in, nil })
 }
 
-// large returns as many lines as it is asked for.
+// large returns the requested number of lines.
 func large() *wasmtools.Tool {
 	type lines struct {
 		Count int `json:"count"`
@@ -237,7 +237,7 @@ func large() *wasmtools.Tool {
 	})
 }
 
-// TestConsoleForm fills in a nested form, has the server refuse a part of it, and takes it over into JSON and back.
+// TestConsoleForm fills in a nested form, of which the server refuses a part, and converts it to JSON and back.
 func TestConsoleForm(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, "", order()), "/console#/tool/shop/order")
@@ -277,7 +277,7 @@ func TestConsoleForm(t *testing.T) {
 	p.read("Main Street")
 }
 
-// TestConsoleProgress sees a call's progress, cancels another one, and shows what fails.
+// TestConsoleProgress follows a call's progress, cancels another call, and checks how errors are shown.
 func TestConsoleProgress(t *testing.T) {
 	t.Parallel()
 	enough := make(chan struct{})
@@ -311,7 +311,7 @@ func TestConsoleProgress(t *testing.T) {
 	p.check()
 }
 
-// TestConsoleFiles shows a picture and plays a sound that are results, and saves neither by itself.
+// TestConsoleFiles shows a picture and plays a sound as results, and saves neither by itself.
 func TestConsoleFiles(t *testing.T) {
 	t.Parallel()
 	const (
@@ -341,7 +341,7 @@ func file(name, mime, data string) *wasmtools.Tool {
 	}
 }
 
-// TestConsoleSchema has a schema of 100 properties, and one that requires itself.
+// TestConsoleSchema uses a schema with 100 properties, and one that requires itself.
 func TestConsoleSchema(t *testing.T) {
 	t.Parallel()
 	var properties []string
@@ -371,7 +371,7 @@ func TestConsoleSchema(t *testing.T) {
 	p.fill("Filter the arguments", "number 9")
 	p.read("19 rows, with those around them")
 	p.fill("Filter the arguments", "next")
-	p.until("document.querySelector('table.schema tbody').innerText.startsWith('tree')") // next stands within it
+	p.until("document.querySelector('table.schema tbody').innerText.startsWith('tree')") // next is inside itself
 	p.fill("Filter the arguments", "nothing of it")
 	p.read("No row has all these words.")
 	p.check()
@@ -384,14 +384,14 @@ func TestConsoleSchema(t *testing.T) {
 	p.check()
 }
 
-// TestConsoleMany has 10,000 tools, and a result of 4 MiB. What a keystroke takes is measured from its event to the next frame.
+// TestConsoleMany has 10,000 tools, and a result of 4 MiB. The time of a keystroke is measured from its event to the next frame.
 func TestConsoleMany(t *testing.T) {
 	server := serve(t, "", append(many(10_000), large())...)
 	p := open(t, server, "/console")
 	p.tolerate("/admin/v1/self")
 	p.read("10,001 tools")
 	p.atStart(`new MutationObserver((_, o) => { if (document.querySelector(".item")) { window.ready = performance.now(); o.disconnect(); } }).observe(document, {childList: true, subtree: true})`)
-	p.visit("/console?again") // what the first visit compiled is kept, as for every visitor after the first
+	p.visit("/console?again") // the documents of the first visit are kept, as for every later visitor
 	p.read("10,001 tools")
 	ready := eval[float64](p, "window.ready")
 	keys := eval[[]float64](p, `(async () => {
@@ -408,7 +408,7 @@ func TestConsoleMany(t *testing.T) {
 	slowest := keys[len(keys)*95/100-1]
 	t.Logf("page_ready_ms %.0f", ready) // make bench-see reads these two
 	t.Logf("page_key_ms %.1f", slowest)
-	if ready > 10_000 || slowest > 500 { // ten times what it may take on a machine that does nothing else
+	if ready > 10_000 || slowest > 500 { // ten times what it may take on a quiet machine
 		t.Error("that is far too long")
 	}
 	if rows := eval[int](p, "document.querySelectorAll('.item').length"); rows > 100 {

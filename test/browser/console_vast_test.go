@@ -18,7 +18,7 @@ func listed(n int, format string) string {
 	return strings.Join(all, ", ")
 }
 
-// TestConsoleVast opens tools whose schemas are small and make huge forms: of each the page shows a part, and stays quick.
+// TestConsoleVast opens tools with small schemas that make huge forms: the page shows a part of each, and stays quick.
 func TestConsoleVast(t *testing.T) {
 	t.Parallel()
 	var deep []string
@@ -46,7 +46,7 @@ func TestConsoleVast(t *testing.T) {
 			p.read(test.see)
 			nodes, longest := eval[int](p, "document.querySelectorAll('*').length"), eval[float64](p, "longest")
 			t.Logf("%d elements; the page does not answer for %.0f ms", nodes, longest)
-			if nodes > 20_000 || longest > 5000 { // ten times what it may take on a machine that does nothing else
+			if nodes > 20_000 || longest > 5000 { // ten times what it may take on a quiet machine
 				t.Error("that is far too much")
 			}
 			p.intact(test.name)

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// TestSignedOut goes back to pages after their token was forgotten, and has one that is still open call a tool.
+// TestSignedOut goes back to pages after their token was forgotten, and calls a tool from one that is still open.
 // Proves: Web pages are kept out
 func TestSignedOut(t *testing.T) {
 	t.Parallel()
@@ -53,14 +53,14 @@ func TestSignedOut(t *testing.T) {
 		if text := p.shown(); strings.Contains(text, "/math/add") {
 			t.Errorf("who goes back to %s sees what only the forgotten token had to see:\n%s", path, text)
 		}
-		// From the cache it came, and was then loaded anew. Otherwise the test says nothing.
+		// The page came from the cache and was then loaded again. Otherwise the test shows nothing.
 		if how := eval[string](p, "performance.getEntriesByType('navigation')[0].type"); how != "reload" {
 			t.Errorf("the browser went back to %s by %s", path, how)
 		}
 	}
 }
 
-// TestAuthorize has the dialog of Swagger UI take a token, and forget it.
+// TestAuthorize enters a token in Swagger UI's dialog, and forgets it.
 func TestAuthorize(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, token("some", `["math/add"]`)+token("other", `["math/divide"]`), add(), divide()), "/docs")
@@ -78,7 +78,7 @@ func TestAuthorize(t *testing.T) {
 	}
 }
 
-// TestHugeSamples opens tools whose schemas ask for more than any page can show.
+// TestHugeSamples opens tools whose schemas require more than any page can show.
 func TestHugeSamples(t *testing.T) {
 	t.Parallel()
 	var levels []string
@@ -121,13 +121,13 @@ func TestHugeSamples(t *testing.T) {
 	}
 }
 
-// TestHiddenCharacters has a tool hide characters wherever the page of the API shows what it says.
+// TestHiddenCharacters has a tool with hidden characters in every text that the page of the API shows.
 func TestHiddenCharacters(t *testing.T) {
 	t.Parallel()
 	const text = "\u202egpj.exe\u200b"
 	one := attacking("bad/hides", text)
 	two := attacking("bad/hides2", text)
-	one.Title, two.Title = "", "" // which must not have such characters
+	one.Title, two.Title = "", "" // this text must not have such characters
 	one.Result, two.Examples = one.Parameters, nil
 	p := open(t, serve(t, "", one, two), "/docs")
 	p.read("/bad/hides2")
@@ -158,7 +158,7 @@ func TestHiddenCharacters(t *testing.T) {
 	}
 }
 
-// TestImpossibleToken types a token that no header can have, into each page.
+// TestImpossibleToken types a token that can't be in a header into each page.
 func TestImpossibleToken(t *testing.T) {
 	t.Parallel()
 	home := serve(t, token("some", `["math/add"]`), add())
@@ -179,7 +179,7 @@ func TestImpossibleToken(t *testing.T) {
 	}
 }
 
-// TestForget lets people forget their token where nothing else works.
+// TestForget checks that people can forget their token even if nothing else works.
 func TestForget(t *testing.T) {
 	t.Parallel()
 	home := serve(t, token("some", `["math/add"]`), add())

@@ -30,7 +30,7 @@ func TestDocs(t *testing.T) {
 	p.check()
 }
 
-// TestDocsAuthorized shows nothing without a token, and with one what its scopes allow. The token is forgotten with the window.
+// TestDocsAuthorized checks that the page shows nothing without a token, and with one what its scopes allow. The token is forgotten with the window.
 func TestDocsAuthorized(t *testing.T) {
 	t.Parallel()
 	home := serve(t, token("some", `["math/add"]`), add(), divide())
@@ -65,7 +65,7 @@ func TestDocsAuthorized(t *testing.T) {
 	other.see("#token")
 }
 
-// TestDocsOfNamespace sees no more than the tools of the namespace.
+// TestDocsOfNamespace checks that the page shows only the tools of the namespace.
 func TestDocsOfNamespace(t *testing.T) {
 	t.Parallel()
 	home := serve(t, "", append(many(3), add())...)

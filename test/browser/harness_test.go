@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestFaults has a page do all that must fail a test, and looks whether each would.
+// TestFaults lets a page do everything that must fail a test, and checks that each would.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	const page = `<!doctype html><html lang="en"><title>x</title><body><p id="p" style="color: red">A page</p><script src="/bad.js"></script></body></html>`

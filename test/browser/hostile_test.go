@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// attacks are texts that a page must show as what they are. Each would set window.stolen, or ask a server elsewhere.
+// attacks are texts that a page must show as text. Otherwise each would set window.stolen, or send a request to another server.
 var attacks = []string{
 	`<script>window.stolen = 1</script>`,
 	`</script><script>window.stolen = 1</script>`,
@@ -33,7 +33,7 @@ var attacks = []string{
 	"\u202egpj.exe\u202c \u2066hidden\u2069 \u200bzero\u200dwidth \u00adsoft \ufeffmark \u0000nul",
 }
 
-// attacking returns a tool that says this text wherever it can say something.
+// attacking returns a tool with this text everywhere where a tool can have text.
 func attacking(path, text string) *wasmtools.Tool {
 	namespace, name, _ := strings.Cut(path, "/")
 	t := &wasmtools.Tool{
@@ -47,7 +47,7 @@ func attacking(path, text string) *wasmtools.Tool {
 	return t
 }
 
-// TestHostileTools has tools with hostile texts in all that pages show of them.
+// TestHostileTools has tools with hostile texts in everything that pages show.
 // Proves: Web pages are kept out
 func TestHostileTools(t *testing.T) {
 	t.Parallel()
@@ -85,7 +85,7 @@ func TestHostileTools(t *testing.T) {
 	p.stolen()
 }
 
-// TestLongWords has a tool whose texts are words of a megabyte.
+// TestLongWords has a tool whose texts are single words of a megabyte.
 func TestLongWords(t *testing.T) {
 	t.Parallel()
 	word := strings.Repeat("long", 256<<10)
@@ -98,7 +98,7 @@ func TestLongWords(t *testing.T) {
 	p.until("document.querySelectorAll('.tools li').length === 1")
 }
 
-// TestLures follows links that somebody made for an administrator to click.
+// TestLures follows links that an attacker made for an administrator to click.
 // Proves: Web pages are kept out
 func TestLures(t *testing.T) {
 	t.Parallel()
@@ -141,7 +141,8 @@ func TestLures(t *testing.T) {
 	}
 }
 
-// TestFrames has a page of another site try to show pages in a frame, to use them in a window that it opens, and to send forms to the server.
+// TestFrames lets a page of another site try to show our pages in a frame, to control them in a window that it opens, and to send forms to the
+// server.
 // Proves: Web pages are kept out
 func TestFrames(t *testing.T) {
 	t.Parallel()
@@ -154,12 +155,12 @@ func TestFrames(t *testing.T) {
 <script src="%[1]s/console/index.js"></script><script src="%[1]s/tools"></script></body></html>`, home, r.URL.Path)
 	}))
 	t.Cleanup(site.Close)
-	other := strings.Replace(site.URL, "127.0.0.1", "localhost", 1) // another site, as browsers see it
+	other := strings.Replace(site.URL, "127.0.0.1", "localhost", 1) // to browsers, this is another site
 	for _, path := range []string{"/", "/docs", "/docs/math"} {
 		p := open(t, other, path)
 		p.mu.Lock()
 		all := strings.Join(p.faults, "\n")
-		p.faults, p.tolerated = nil, []string{""} // it is the attack that fails
+		p.faults, p.tolerated = nil, []string{""} // the attack fails
 		p.mu.Unlock()
 		if !strings.Contains(all, "frame-ancestors 'none'") {
 			t.Errorf("nothing says that %s can't be shown in a frame:\n%s", path, all)

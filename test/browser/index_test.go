@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestIndex reads the page at /, and goes on to a tool.
+// TestIndex reads the page at /, and opens a tool from there.
 func TestIndex(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, "title = 'The tools of the shop'", add(), divide()), "/")
@@ -26,13 +26,13 @@ func TestIndex(t *testing.T) {
 	p.until("globalThis.did === 'copy'")
 	p.write("#filter", "divide")
 	p.until("document.querySelectorAll('.tools li').length === 1")
-	p.tolerate("/admin/v1/self") // which the console asks, and the server does not have
+	p.tolerate("/admin/v1/self") // the console requests this, and the server does not have it
 	p.click(".tools a")
 	p.read("Divide two numbers.")
 	p.until("location.pathname === '/console'")
 }
 
-// TestIndexClosed tells nothing without a token, and with one what its scopes allow.
+// TestIndexClosed checks that the page shows nothing without a token, and with one what its scopes allow.
 func TestIndexClosed(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, "title = 'Secret tools'\n"+token("some", `["math/add"]`)+token("none", `["nothing/*"]`), add(), divide()), "/")
@@ -58,7 +58,7 @@ func TestIndexClosed(t *testing.T) {
 	}
 }
 
-// TestPrefix has a proxy serve the pages below a prefix of its own.
+// TestPrefix serves the pages through a proxy, below a path prefix.
 func TestPrefix(t *testing.T) {
 	t.Parallel()
 	behind, err := url.Parse(serve(t, "server.public_url = '/shop/tools'", append(many(400), add())...))

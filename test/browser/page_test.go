@@ -1,4 +1,4 @@
-// Package browser_test has Chromium use the pages as people do. Whatever a page does wrong fails the test that opened it: a violation of its
+// Package browser_test uses the pages in Chromium as people do. Whatever a page does wrong fails the test that opened it: a violation of its
 // policy, an error or a warning in the console, an exception, a request that fails or leads elsewhere.
 package browser_test
 
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A page is a window of its own, which shares nothing with those of other tests.
+// A page is a window that shares nothing with those of other tests.
 type page struct {
 	t    *testing.T
 	ctx  context.Context
@@ -94,7 +94,7 @@ func open(t *testing.T, server, path string) *page {
 	return p
 }
 
-// tolerate says that faults with this text are what the test is about, also those that were before.
+// tolerate says that the test expects faults with this text, including earlier ones.
 func (p *page) tolerate(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +102,7 @@ func (p *page) tolerate(text string) {
 	p.faults = slices.DeleteFunc(p.faults, func(fault string) bool { return strings.Contains(fault, text) })
 }
 
-// listen hears what happens in the page.
+// listen receives the events of the page.
 func (p *page) listen(event any) {
 	switch e := event.(type) {
 	case *runtime.EventConsoleAPICalled:
@@ -191,7 +191,7 @@ func (p *page) read(text string) {
 	p.until("document.body.innerText.includes(" + quoted(text) + ")")
 }
 
-// until waits until an expression is true, also where the page goes to another one meanwhile.
+// until waits until an expression is true, even if the window loads another page meanwhile.
 func (p *page) until(expression string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -217,7 +217,7 @@ func quoted(text string) string {
 	return string(literal)
 }
 
-// eval returns the value of an expression, or of what it promises.
+// eval returns the value of an expression, or of its promise.
 func eval[T any](p *page, expression string) T {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -229,8 +229,8 @@ func eval[T any](p *page, expression string) T {
 	return value
 }
 
-// click clicks what matches a selector, once that can be seen and has stayed where it is: a click is made at a point, and what comes in above
-// it, such as the hour's plot, moves it away.
+// click clicks the element that matches a selector, once it is visible and no longer moves: a click goes to a point, and something that appears above
+// the element, such as the hour's plot, moves it away.
 func (p *page) click(selector string) {
 	p.t.Helper()
 	p.see(selector)
@@ -248,7 +248,7 @@ func (p *page) click(selector string) {
 	p.do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
 }
 
-// write types a text into the field that matches a selector, in place of what is there.
+// write replaces the text of the field that matches a selector.
 func (p *page) write(selector, text string) {
 	p.t.Helper()
 	at := chromedp.CSS(selector)
@@ -261,7 +261,7 @@ func (p *page) press(keys string) {
 	p.do(chromedp.KeyEvent(keys))
 }
 
-// light and dark make the window so many pixels wide, in one of both schemes of colours.
+// light and dark set the width of the window in pixels, and the colour scheme.
 func (p *page) light(width int64) { p.t.Helper(); p.scheme("light", width) }
 func (p *page) dark(width int64)  { p.t.Helper(); p.scheme("dark", width) }
 
@@ -269,11 +269,12 @@ func (p *page) scheme(colours string, width int64) {
 	p.t.Helper()
 	p.do(command(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 900, DeviceScaleFactor: 1}),
 		command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: colours}}}))
-	// The page hears of it before the frame after the next.
+	// The page is told before the frame after the next one.
 	eval[bool](p, "new Promise((yes) => requestAnimationFrame(() => requestAnimationFrame(() => yes(true))))")
 }
 
-// check has axe look at the page, in light and dark, wide and narrow, leaving out what matches the selectors. A narrow page has nothing beside it.
+// check checks the page with axe, in light and dark, wide and narrow, except the elements that match the selectors. A narrow page must not scroll
+// sideways.
 func (p *page) check(without ...string) {
 	p.t.Helper()
 	script := axe(p.t)
@@ -311,13 +312,13 @@ func axe(t *testing.T) string {
 	return string(script) + ";0"
 }
 
-// stolen fails the test if a page has run what it was shown.
+// stolen fails the test if a page has run a text as a script.
 func (p *page) stolen() {
 	p.t.Helper()
 	if eval[bool](p, `"stolen" in window || location.origin !== `+quoted(p.home.String())) {
 		p.t.Errorf("the page has run what it was shown:\n%s", p.shown())
 	}
-	// A frame or a link of a tool is as bad as a script of it.
+	// A tool's frame or link is as bad as its script.
 	if found := eval[[]string](p, `[...document.querySelectorAll("iframe, object, embed, base, form[action], meta[http-equiv], a[href^='javascript:' i], a[href^='data:' i], script:not([src])")].map((e) => e.outerHTML.slice(0, 200))`); len(found) > 0 {
 		p.t.Errorf("the page has %q", found)
 	}

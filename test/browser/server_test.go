@@ -20,7 +20,7 @@ func serve(t *testing.T, settings string, tools ...*wasmtools.Tool) string {
 	return serveAs(t, func() string { return settings }, tools...)
 }
 
-// serveAs is serve with settings that may be others when the server reads them again.
+// serveAs is serve with settings that may have changed when the server reads them again.
 func serveAs(t *testing.T, settings func() string, tools ...*wasmtools.Tool) string {
 	t.Helper()
 	dir := t.TempDir()

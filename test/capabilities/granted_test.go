@@ -1,5 +1,4 @@
-// Package capabilities_test has guests of all languages try to reach what they declare and what they were granted, and what they were
-// not.
+// Package capabilities_test lets guests in all languages try to reach things that they have declared and were granted, and things that they have not.
 package capabilities_test
 
 import (
@@ -51,11 +50,11 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
-// A world is what tools can reach: a server, a secret, a directory and another tool.
+// A world has the things that tools can reach: a server, a secret, a directory and another tool.
 type world struct {
 	url, key, folder string
 	visits           atomic.Int64 // of the server
-	calls            atomic.Int64 // of the other tool
+	calls            atomic.Int64 // the calls of the other tool
 	table            *wasmtools.RouteTable
 }
 
@@ -87,14 +86,14 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// A kind is one capability: what to declare, and what to grant, of the world.
+// A kind is one capability: what to declare, and what to grant, in the world.
 type kind struct {
 	need    func(w *world) wasmtools.Needs
 	grant   func(w *world) capability.Rule
-	missing func(w *world) string // what is said of a tool that was not granted it
+	missing func(w *world) string // the description of a tool without the grant
 }
 
-// schema is the schema of settings that requires something.
+// schema is a schema of settings with a required member.
 var schema = json.RawMessage(`{"type":"object","required":["limit"],"properties":{"limit":{"type":"integer"}}}`)
 
 var kinds = map[string]kind{
@@ -136,7 +135,7 @@ var kinds = map[string]kind{
 type probe struct {
 	tool, kind string
 	arguments  string // with URL for the world's
-	imports    string // what it stands for, of the raw guest
+	imports    string // the function of the raw guest that it stands for
 }
 
 var probes = []probe{
@@ -152,7 +151,7 @@ var probes = []probe{
 	{"file_stat", "files", `{}`, "wasi_snapshot_preview1.path_filestat_get"},
 }
 
-// A language makes the module of a guest with the tools of probes, or skips the test. Tools that it has not are named in lacks.
+// A language makes the module of a guest with the tools of the probes, or skips the test. lacks names the tools that it does not have.
 type language struct {
 	name   string
 	module func(t *testing.T) []byte
@@ -219,16 +218,16 @@ func buildScript(t *testing.T, language, file string) []byte {
 	return module
 }
 
-// A state is what a tool declares and what it was granted of the kind that it tries.
+// A state says what a tool declares, and what it was granted, of the kind that it tries.
 type state struct {
 	name string
-	// declares and granted say whether it declares, or was granted, a kind, where it tries another or the same.
+	// declares and granted report whether a tool that tries one kind declares, or was granted, another or the same kind.
 	declares, granted func(tried, kind string) bool
 	match             string
 	want              outcome
 }
 
-// An outcome is what a call comes to.
+// An outcome is the result of a call.
 type outcome string
 
 const (
@@ -291,7 +290,7 @@ func newGuest(t *testing.T, w *world, module []byte) *guest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(m.Close) // until then it keeps the code, which those with other manifests share
+	t.Cleanup(m.Close) // until then it keeps the code, which guests with other manifests share
 	if err := m.Describe(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -368,7 +367,7 @@ func (g *guest) try(t *testing.T, p probe, s state) {
 	}
 }
 
-// outcome says what a call came to.
+// outcome returns the outcome of a call.
 func (g *guest) outcome(result []byte, err error, p probe) string {
 	var failed *wasmtools.Error
 	switch {
@@ -380,13 +379,13 @@ func (g *guest) outcome(result []byte, err error, p probe) string {
 		return string(missing)
 	case failed.Code == wasmtools.CodeToolError && failed.ToolCode == "not_granted":
 		return string(refused)
-	case failed.Code == wasmtools.CodeToolError && p.tool == "file_read": // as the language tells it
+	case failed.Code == wasmtools.CodeToolError && p.tool == "file_read": // in the language's own form
 		return string(refused)
 	}
 	return fmt.Sprintf("%s %s: %s", failed.Code, failed.ToolCode, failed.Message)
 }
 
-// TestProbesAreAll holds that a probe stands for each function that a capability has.
+// TestProbesAreAll checks that there is a probe for each function of a capability.
 func TestProbesAreAll(t *testing.T) {
 	t.Parallel()
 	module, err := wasmbin.Parse(testkit.Fixture(t, "capability/reach"))
@@ -450,7 +449,7 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// isShown says whether a key is the one with that name.
+// isShown reports whether a key has that name.
 func isShown(name string) func(key.Shown) bool {
 	return func(s key.Shown) bool { return keys.Shown(s).Key() == name }
 }

@@ -15,8 +15,8 @@ import (
 	_ "github.com/oapi-codegen/runtime" // what is generated imports it
 )
 
-// orderSchema has what Go clients trip over: a recursive definition, a reference, an enumeration, a nullable member,
-// a format, and a default at depth.
+// orderSchema has the things that Go clients stumble over: a recursive definition, a reference, an enumeration, a nullable member, a format, and a
+// nested default.
 const orderSchema = `{
 	"type": "object",
 	"$defs": {
@@ -53,7 +53,7 @@ func TestGoClient(t *testing.T) {
 	runGenerated(t, get(t, s.url+"/openapi.json"), "./testdata/call", token, s.url)
 }
 
-// TestNamespaceClient has a client that is generated from the document of one namespace call the tool of it that its caller may call:
+// TestNamespaceClient generates a client from the document of one namespace, and calls the one tool that its caller may call:
 // testdata/namespace/main.go says what it expects. The document says nothing of the namespace's other tool, nor of other namespaces.
 func TestNamespaceClient(t *testing.T) {
 	t.Parallel()
@@ -90,7 +90,7 @@ func TestNamespaceClient(t *testing.T) {
 	runGenerated(t, document, "./testdata/namespace", buyer, s.url)
 }
 
-// TestAdminClient has a client that is generated from the document of the admin door administer a running service: testdata/administer/main.go says
+// TestAdminClient administers a running service with a client that is generated from the document of the admin door: testdata/administer/main.go says
 // what it expects.
 func TestAdminClient(t *testing.T) {
 	t.Parallel()

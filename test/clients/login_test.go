@@ -15,7 +15,7 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// TestLogin has a client find out from the service alone where to log in, do so with a code and PKCE, and call tools with the token that it got.
+// TestLogin lets a client find out from the service alone where to log in, log in with a code and PKCE, and call tools with the token that it gets.
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	issuer, err := mockoidc.Run()
@@ -74,7 +74,7 @@ func TestLogin(t *testing.T) {
 // A loginClient logs people in as agents do.
 type loginClient struct{ authorize, token, client, secret string }
 
-// discover asks a service without a token, and follows what it says to the addresses for logging in.
+// discover sends a service a request without a token, and follows the answer to the addresses for logging in.
 func discover(t *testing.T, s *service) *loginClient {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/mcp", strings.NewReader("{}"))
@@ -117,7 +117,7 @@ func (l *loginClient) login(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := http.DefaultTransport.RoundTrip(r) // which follows nobody back to the client
+	answer, err := http.DefaultTransport.RoundTrip(r) // does not follow the redirect back to the client
 	if err != nil {
 		t.Fatal(err)
 	}

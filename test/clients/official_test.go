@@ -9,8 +9,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// TestOfficialSchema has the documents of a running service valid by the OpenAPI Initiative's schema: one of its tools, with all examples,
-// and one of the admin door.
+// TestOfficialSchema checks the documents of a running service with the OpenAPI Initiative's schema: the one of its tools, with all examples, and the
+// one of the admin door.
 func TestOfficialSchema(t *testing.T) {
 	t.Parallel()
 	tools := t.TempDir()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// schemas are the shapes that document and validation must agree on, one tool for each.
+// schemas are the forms on which document and validation must agree, with a tool for each.
 var schemas = []string{
 	`{"type":"object"}`,
 	`{"type":"object","properties":{},"additionalProperties":false}`,
@@ -33,9 +33,9 @@ var schemas = []string{
 	`{"type":"object","properties":{"日本":{"type":"string","enum":["é","\u0000",""]},"a b":{"type":"boolean"},"$ref":{"type":"integer"}}}`,
 }
 
-// TestSchemathesis makes schemathesis send what the document allows and what it forbids. Its checks fail where the
-// service answers with a status, a content type, a header or a body that the document does not declare, breaks,
-// accepts what the schema forbids or refuses what it allows, or lets a caller without a token in.
+// TestSchemathesis lets schemathesis send requests that the document allows and others that it forbids. Its checks fail if the service answers with a
+// status, a content type, a header or a body that the document does not declare, if it breaks, accepts what the schema forbids or refuses what it
+// allows, or lets in a caller without a token.
 func TestSchemathesis(t *testing.T) {
 	t.Parallel()
 	t.Run("tools", func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestSchemathesis(t *testing.T) {
 		s := start(t, tools, "")
 		schemathesis(t, s, "--max-examples=60", "--checks=all")
 	})
-	// Tools that break in every way must still answer as the document says; what they refuse is their own affair.
+	// Tools that fail in every way must still answer as the document says; which arguments they refuse is up to them.
 	t.Run("broken tools", func(t *testing.T) {
 		t.Parallel()
 		tools := t.TempDir()

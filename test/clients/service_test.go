@@ -1,5 +1,4 @@
-// Package clients_test has real clients take the document and the running service. It is run by run.sh, which builds
-// what it needs.
+// Package clients_test tries the document and the running service with real clients. run.sh runs it, and builds what it needs.
 package clients_test
 
 import (
@@ -25,10 +24,10 @@ import (
 const (
 	token      = "a-token-of-the-tests"
 	adminToken = "a-token-of-an-administrator"
-	startLimit = time.Minute // of a service, until it has all its tools
+	startLimit = time.Minute // until a service has all its tools
 )
 
-// setting returns what run.sh passes.
+// setting returns a value that run.sh passes.
 func setting(t *testing.T, name string) string {
 	t.Helper()
 	value := os.Getenv(name)
@@ -55,10 +54,10 @@ func echo(name, schema string) tool {
 // A service is a running toolsrv.
 type service struct {
 	url   string
-	tools int // how many it serves
+	tools int // how many tools it serves
 }
 
-// write makes a module of the guest and puts it into a directory. The tools must be in the order of the guest's table.
+// write makes a module from the guest and puts it into a directory. The tools must be in the order of the guest's table.
 func write(t *testing.T, directory, namespace string, tools ...tool) {
 	t.Helper()
 	said, err := json.Marshal(map[string]any{"abi": manifest.ABI, "namespace": namespace, "version": "1.0.0", "tools": tools})
@@ -79,8 +78,8 @@ func write(t *testing.T, directory, namespace string, tools ...tool) {
 	}
 }
 
-// writeExamples copies the example tools into a directory, but for scripts: the generator of the Go client can't read a schema of two
-// types, as of a Decimal, and what a script says with its error goes to the log as an error, which is a fault elsewhere.
+// writeExamples copies the example tools into a directory, except scripts: the generator of the Go client can't read a schema with two types, such as
+// a Decimal's, and a script's errors are logged as errors, which would fail the other tests.
 func writeExamples(t *testing.T, directory string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(setting(t, "TOOLS"), "*.wasm"))
@@ -111,8 +110,8 @@ func start(t *testing.T, directory, settings string) *service {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "toolsrv.toml")
-	// With the cache that toolsrv build has filled: a first call of a Go tool that is compiled beside others can take longer
-	// than a call may.
+	// With the cache that toolsrv build has filled: otherwise a first call of a Go tool that is compiled at the same time as others could exceed its
+	// time limit.
 	text := fmt.Sprintf("[server]\naddress = '127.0.0.1:0'\n[tools]\ndirectory = '%s'\n[auth]\ntokens = ['%s']\n%s\n", directory, token, settings)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -153,7 +152,7 @@ func start(t *testing.T, directory, settings string) *service {
 				s.url = "http://" + line.Address
 			case line.Msg == "tool added":
 				served[line.File] = true
-			case strings.HasPrefix(line.Msg, "a tool lacks a grant"): // examples that no client is shown
+			case strings.HasPrefix(line.Msg, "a tool lacks a grant"): // examples that clients are not shown
 			case line.Level != "INFO":
 				t.Errorf("toolsrv logged: %s", line.text)
 			}
@@ -169,12 +168,12 @@ func start(t *testing.T, directory, settings string) *service {
 	return s
 }
 
-// administered returns settings with which a service is administered over HTTP, by who has adminToken.
+// administered returns settings with which the holder of adminToken administers a service over HTTP.
 func administered(t *testing.T) string {
 	return fmt.Sprintf("[admin]\nenabled = true\n[state]\ndirectory = '%s'\n[[auth.token]]\nname = 'ann'\nsha256 = '%x'\nscopes = ['admin']\n", t.TempDir(), sha256.Sum256([]byte(adminToken)))
 }
 
-// get returns what a URL holds.
+// get returns the content of a URL.
 func get(t *testing.T, url string) []byte {
 	t.Helper()
 	return getAs(t, token, url)
@@ -199,13 +198,13 @@ func getAs(t *testing.T, token, url string) []byte {
 	return body
 }
 
-// A logLine is what toolsrv writes where stderr is not a terminal.
+// A logLine is a line that toolsrv writes if stderr is not a terminal.
 type logLine struct {
 	Level, Msg, Address, File string
 	text                      string
 }
 
-// follow returns the lines of a log. None is lost and the writer never waits for long.
+// follow returns the lines of a log. No line is lost, and the writer never waits for long.
 func follow(r io.Reader) <-chan logLine {
 	lines := make(chan logLine, 1<<16)
 	go func() {
@@ -226,7 +225,7 @@ func follow(r io.Reader) <-chan logLine {
 	return lines
 }
 
-// run runs a command and returns what it wrote.
+// run runs a command and returns its output.
 func run(t *testing.T, limit time.Duration, directory string, environment []string, name string, arguments ...string) (output string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

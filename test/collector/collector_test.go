@@ -1,4 +1,4 @@
-// Package collector_test has the receiver of OpenTelemetry's own collector take what a server tells.
+// Package collector_test sends a server's traces and metrics to the receiver of OpenTelemetry's own collector.
 package collector_test
 
 import (
@@ -69,7 +69,7 @@ func receive(t *testing.T, spans *consumertest.TracesSink, figures *consumertest
 	return "http://" + address
 }
 
-// TestCollector calls a tool over REST and MCP. The collector's receiver takes each span once, in one tree for each request, and the metrics.
+// TestCollector calls a tool over REST and MCP. The collector's receiver gets each span once, in one tree for each request, and the metrics.
 func TestCollector(t *testing.T) {
 	t.Parallel()
 	spans, figures := new(consumertest.TracesSink), new(consumertest.MetricsSink)

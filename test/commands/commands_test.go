@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/pagetest"
 )
 
-// toolJSON is the manifest that the page shows before it uses it; the test fails where the page shows another.
+// toolJSON is the manifest that the page shows before it uses it; the test fails if the page shows a different one.
 const toolJSON = `{"abi": 1, "namespace": "texts", "tools": [{"name": "echo", "description": "Return the arguments.",
   "parameters": {"type": "object", "required": ["text"],
     "properties": {"text": {"type": "string"}, "times": {"type": "integer", "default": 1, "maximum": 9}}}}]}
@@ -39,7 +39,7 @@ func TestCommandsDoc(t *testing.T) {
 	}
 }
 
-// newShell returns a shell in a folder with the files that the page speaks of.
+// newShell returns a shell in a folder with the files that the page mentions.
 func newShell(t *testing.T) *pagetest.Shell {
 	t.Helper()
 	s := pagetest.NewShell(t)

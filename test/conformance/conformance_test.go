@@ -56,7 +56,7 @@ type vector struct {
 	}
 }
 
-// A report is what a listener hears of a call's progress: done, total and message.
+// A report is a progress report of a call: done, total and message.
 type report [3]any
 
 // A listener keeps the reports of a call.
@@ -68,7 +68,7 @@ func (l *listener) Progress(done, total float64, message string) {
 	l.reports = append(l.reports, report{done, total, message})
 }
 
-// expand returns text with what @big stands for.
+// expand returns a text in which @big is replaced by a long text.
 func (v *vector) expand(text []byte) []byte {
 	if v.Big.Times == 0 || text == nil {
 		return text
@@ -98,7 +98,7 @@ func vectors(t *testing.T) []vector {
 	return all
 }
 
-// TestVectors runs every guest that can be built here.
+// TestVectors tries every guest that can be built here.
 func TestVectors(t *testing.T) {
 	t.Parallel()
 	all := vectors(t)
@@ -234,7 +234,7 @@ func (h *host) tool(t *testing.T, name string) (int32, *schema.Schema) {
 	return 0, nil
 }
 
-// check compares how a call ended with what is wanted.
+// check compares the end of a call with the expected one.
 func (v *vector) check(t *testing.T, result []byte, err error) {
 	t.Helper()
 	want := &v.Want

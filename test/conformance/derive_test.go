@@ -13,14 +13,14 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// judged is a derived schema with values that it accepts and refuses.
+// A judged is a derived schema with values that it accepts and refuses.
 type judged struct {
 	Schema            json.RawMessage
 	Accepted, Refused []json.RawMessage
 }
 
-// TestDerivedSchemas has the schemas of testdata/derive judge their values: by the library, by an implementation that is
-// not ours, and by the server. That the SDKs derive these schemas is tested beside them.
+// TestDerivedSchemas validates the values of testdata/derive with their schemas: with the library, with an implementation that is not ours, and with
+// the server. That the SDKs derive these schemas is tested beside them.
 func TestDerivedSchemas(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../testdata/derive/*.json")

@@ -14,7 +14,7 @@ import (
 // A guest is an SDK's build of the kit's tools.
 type guest struct {
 	name  string
-	lacks []string // what its platform has not
+	lacks []string // what its platform lacks
 	build func(*testing.T) []byte
 }
 
@@ -29,7 +29,7 @@ func guests() []guest {
 	}
 }
 
-// tinygo makes toolsrv build compile the guest in Go with TinyGo, with what may stand behind //toolsrv:tinygo.
+// tinygo makes toolsrv build compile the guest in Go with TinyGo, with these options after //toolsrv:tinygo.
 func tinygo(line string) func(*testing.T) []byte {
 	return func(t *testing.T) []byte {
 		t.Helper()

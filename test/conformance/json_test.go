@@ -17,7 +17,7 @@ func same(a, b []byte) bool {
 	return err == nil && also == nil && reflect.DeepEqual(x, y)
 }
 
-// value returns what a JSON text is worth, its numbers exactly.
+// value returns the value of a JSON text, with exact numbers.
 func value(text []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()

@@ -23,10 +23,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// inside is the variable that a test in the namespace has: the directory of the server's binary.
+// inside is the environment variable of a test in the namespace, with the directory of the server's binary.
 const inside = "TOOLSRV_EGRESS_INSIDE"
 
-// TestNamespace builds the server, and runs TestReach in a namespace. It has no network but its own.
+// TestNamespace builds the server, and runs TestReach in a namespace without any other network.
 // Proves: Requests go only where they were granted
 func TestNamespace(t *testing.T) {
 	if os.Getenv("TOOLSRV_EGRESS") == "" {
@@ -60,19 +60,18 @@ func TestNamespace(t *testing.T) {
 	}
 }
 
-// The addresses besides loopback. Each has a server.
+// The addresses other than loopback, each with a server.
 var (
-	publicAddresses  = []string{"93.184.215.14", "93.184.215.15", "8.8.8.8", "2606:2800:21f:cb07::1", "45.1.2.3"} // by a route, on no interface
+	publicAddresses  = []string{"93.184.215.14", "93.184.215.15", "8.8.8.8", "2606:2800:21f:cb07::1", "45.1.2.3"} // reached by a route, on no interface
 	ownAddresses     = []string{"9.9.9.9/32", "1.0.5.9/24", "45.0.0.1/8", "2a00:1450::5/64"}
-	besideAddresses  = []string{"1.0.5.10", "2a00:1450::6"} // of other machines of these networks
+	besideAddresses  = []string{"1.0.5.10", "2a00:1450::6"} // other machines of these networks
 	specialAddresses = []string{
 		"10.0.0.7", "172.16.0.1", "192.168.1.1", "100.64.0.1", "100.100.100.200", "169.254.1.1", "169.254.169.254", "168.63.129.16", "192.0.0.192", "192.0.2.1",
 		"192.88.99.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "240.0.0.1", "fd00::7", "fd00:ec2::254", "fec0::1", "2001::1", "2001:db8::1", "2002:a00:7::1", "64:ff9b::a00:7", "64:ff9b::a9fe:a9fe", "4000::1",
 	}
 )
 
-// names are the addresses of names below site.example; a name that stands for several answers with one after the other where they are
-// divided by a slash.
+// names has the addresses of names below site.example. If addresses are separated by slashes, successive queries get successive ones.
 var names = map[string]string{
 	"api": "93.184.215.14", "other": "93.184.215.15", "six": "2606:2800:21f:cb07::1", "both": "93.184.215.14 2606:2800:21f:cb07::1",
 	"private": "10.0.0.7", "meta": "169.254.169.254", "azure": "168.63.129.16", "cgnat": "100.64.0.1", "alibaba": "100.100.100.200", "loop": "127.0.0.1", "loop6": "::1", "zero": "0.0.0.0", "zero6": "::",
@@ -83,7 +82,7 @@ var names = map[string]string{
 	"chain": "=api", "chaintoprivate": "=private", "chaintometa": "=meta", "chaintwice": "=chaintoprivate",
 }
 
-// A world is what is reachable in the namespace, and what of it was hit.
+// A world has the servers in the namespace, and records which were hit.
 type world struct {
 	mu      sync.Mutex
 	hits    []string // addresses of servers, with their ports
@@ -97,7 +96,7 @@ func (w *world) hit(server string) {
 	w.hits = append(w.hits, server)
 }
 
-// took returns what was hit since it was last asked.
+// took returns the servers that were hit since its last call.
 func (w *world) took() (hits, lookups []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,7 +118,7 @@ func (w *world) ServeDNS(to dns.ResponseWriter, r *dns.Msg) {
 	switch {
 	case q.Name == "api.example.com.", q.Name == "intranet.":
 		m.Answer = append(m.Answer, record(q.Name, "93.184.215.14", q.Qtype)...)
-	case strings.HasSuffix(q.Name, ".search.example."): // the system's search domain, which has all names
+	case strings.HasSuffix(q.Name, ".search.example."): // the system's search domain, in which every name exists
 		m.Answer = append(m.Answer, record(q.Name, "93.184.215.15", q.Qtype)...)
 	case !ok || names[label] == "":
 		m.Rcode = dns.RcodeNameError
@@ -173,7 +172,7 @@ func build(t *testing.T, dir string) *world {
 			command("ip", "addr", "add", p.String(), "dev", "lo")
 		}
 	}
-	// What is reached by such a route is served here, but is the address of no interface, as if another machine had it.
+	// Addresses reached by such a route are served here, but belong to no interface, as if another machine had them.
 	for _, a := range slices.Concat(publicAddresses, besideAddresses) {
 		command("ip", "route", "replace", "local", a, "dev", "lo")
 	}
@@ -181,7 +180,7 @@ func build(t *testing.T, dir string) *world {
 	for _, a := range ownAddresses {
 		addresses = append(addresses, netip.MustParsePrefix(a).Addr().String())
 	}
-	// An address of IPv6 that no interface has takes a listener only with IPV6_FREEBIND.
+	// Listening on an IPv6 address that no interface has requires IPV6_FREEBIND.
 	listen := net.ListenConfig{Control: func(network, _ string, raw syscall.RawConn) error {
 		const freebind = 78
 		if network != "tcp6" {
@@ -214,7 +213,7 @@ func build(t *testing.T, dir string) *world {
 		t.Fatal(err)
 	}
 	server := &dns.Server{PacketConn: packets, Handler: w}
-	go func() { _ = server.ActivateAndServe() }() // it ends with the process
+	go func() { _ = server.ActivateAndServe() }() // the server ends with the process
 	return w
 }
 

@@ -64,7 +64,7 @@ func TestReach(t *testing.T) {
 		}
 	})
 
-	// The URLs of package reach: only what is allowed hits a server, and only one that is public.
+	// The URLs of package reach: only allowed requests hit a server, which must be a public one.
 	t.Run("corpus", func(t *testing.T) {
 		hit := 0
 		for _, c := range cases {
@@ -86,7 +86,7 @@ func TestReach(t *testing.T) {
 	})
 }
 
-// reaches are requests, and the servers that they hit, in order.
+// reaches are requests with the servers that they hit, in order.
 var reaches = []struct{ tool, url, hits string }{
 	{"all", "http://api.site.example/", "93.184.215.14"},
 	{"all", "http://93.184.215.14/", "93.184.215.14"},
@@ -167,7 +167,7 @@ var reaches = []struct{ tool, url, hits string }{
 	{"site", "http://api.site.example/to?http://other.site.example/", "93.184.215.14"},
 }
 
-// start starts the server, and returns a function that has one of its tools send a request and returns the answer.
+// start starts the server, and returns a function that lets one of its tools send a request and returns the answer.
 func start(t *testing.T, dir string) (send func(t *testing.T, tool, url string) string) {
 	t.Helper()
 	site := t.TempDir()
@@ -204,7 +204,7 @@ func start(t *testing.T, dir string) (send func(t *testing.T, tool, url string) 
 	testkit.Put(t, filepath.Join(site, "tools"), "fetch.wasm", module)
 	file := testkit.Put(t, site, "toolsrv.toml", configuration.String())
 	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "toolsrv"), "openapi", "--config", file, "--address", "127.0.0.1:8000")
-	proxy := "http://10.0.0.7:8080" // a hit of it is one too many
+	proxy := "http://10.0.0.7:8080" // no request may hit this one
 	cmd.Env = append(os.Environ(), "HTTP_PROXY="+proxy, "http_proxy="+proxy, "HTTPS_PROXY="+proxy, "https_proxy="+proxy, "ALL_PROXY="+proxy, "all_proxy="+proxy)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package embedding_test is a program of somebody else that embeds the server, with functions of its own for its tools. It is a module of
-// another name, so that it sees what others see.
+// Package embedding_test plays a program of somebody else that embeds the server, with functions of its own for its tools. It is a module with
+// another name, so that it can only import what others can.
 package embedding_test
 
 import (
@@ -59,8 +59,8 @@ func caller(module, function string) []byte {
 	return out
 }
 
-// TestOwnCapability makes a program serve tools that read its sensors: as with every capability, a tool needs the manifest's word and the
-// operator's.
+// TestOwnCapability lets a program serve tools that read its sensors: as with every capability, the manifest must declare the need and the operator
+// must grant it.
 func TestOwnCapability(t *testing.T) {
 	t.Parallel()
 	own := sensors(func(name string) string { return `"` + name + ` shows 21"` })
@@ -82,13 +82,13 @@ func TestOwnCapability(t *testing.T) {
 	}
 }
 
-// show serves a tool that reads a sensor, with needs and grants, and returns what it answers.
+// show serves a tool that reads a sensor, with needs and grants, and returns its answer.
 func show(t *testing.T, own capability.Kind, needs, grants, name string) string {
 	t.Helper()
 	return serve(t, own, caller("sensors_v1", "read"), needs, "[[grant]]\nmatch = 'house/*'\n"+grants)(wasmtools.Everybody(), name)
 }
 
-// serve serves a tool with needs and a configuration, and returns what calls it.
+// serve serves a tool with needs and a configuration, and returns a function that calls it.
 func serve(t *testing.T, own capability.Kind, module []byte, needs, settings string) func(p *wasmtools.Principal, argument string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -149,13 +149,13 @@ func pack(t *testing.T, own capability.Kind, module []byte, manifest string) []b
 	return packed
 }
 
-// A desk is what a tool was granted of x-notes.
+// A desk is a tool's grant of x-notes.
 type desk struct {
 	store   *capability.Store
 	secrets *capability.Secrets
 }
 
-// notes is a capability that keeps, for each caller, what a tool noted last, and uses a secret.
+// notes is a capability that keeps a tool's last note for each caller, and uses a secret.
 func notes() capability.Kind {
 	const module = "notes_v1"
 	return capability.Kind{
@@ -175,13 +175,13 @@ func notes() capability.Kind {
 	}
 }
 
-// A noteRule says nothing but that there is a grant.
+// A noteRule only says that there is a grant.
 type noteRule struct{ Allowed bool }
 
 func (r *noteRule) Keys(string) key.Table { return key.Table{"x-notes": key.Boolean(&r.Allowed)} }
 func (*noteRule) Shown() []key.Shown      { return nil }
 
-// note keeps a text for who calls, and answers with the one before.
+// note stores a text for the caller, and answers with the text before it.
 func note(c *hostabi.Call, stack []uint64) {
 	d, ok := c.Grant().(*desk)
 	if !ok {
@@ -207,7 +207,7 @@ func note(c *hostabi.Call, stack []uint64) {
 	answer.Give(c, stack, fmt.Appendf(nil, "%q", d.secrets.Without(before, "stamp")))
 }
 
-// TestOwnCapabilityKeeps makes a capability of somebody else keep something for each caller, and use a secret that no tool sees.
+// TestOwnCapabilityKeeps checks that a program's own capability can keep something for each caller, and use a secret that no tool sees.
 func TestOwnCapabilityKeeps(t *testing.T) {
 	t.Parallel()
 	file := t.TempDir() + "/stamp"
@@ -231,7 +231,7 @@ func TestOwnCapabilityKeeps(t *testing.T) {
 	}
 }
 
-// TestOwnCapabilityRefused makes a program bring along a capability that could be taken for another one. No configuration is read then.
+// TestOwnCapabilityRefused checks that a program can't add a capability that could be confused with another one: no configuration is read then.
 // Proves: Nothing without a grant
 func TestOwnCapabilityRefused(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ func sensors(read func(name string) string) capability.Kind {
 					answer.Fail(c, stack, answer.NotDeclared(c, "x-sensors"))
 					return
 				}
-				name := string(c.View(stack[0], uint64(min(uint32(stack[1]), 64)))) // whatever a guest gives is bounded first
+				name := string(c.View(stack[0], uint64(min(uint32(stack[1]), 64)))) // first bound whatever a guest passes
 				if !slices.Contains(granted.list(), name) {
 					answer.Fail(c, stack, answer.Failf(answer.NotGranted, "The tool does not declare that it needs the sensor %q.", name))
 					return
@@ -44,7 +44,7 @@ func sensors(read func(name string) string) capability.Kind {
 	}
 }
 
-// A rule is what one [[grant]] says.
+// A rule is the content of one [[grant]].
 type rule struct{ sensors []string }
 
 func (r *rule) Keys(string) key.Table {

@@ -371,8 +371,7 @@ func TestPutNeedsAdmin(t *testing.T) {
 	}
 }
 
-// TestPutUnsent checks that a client sends nothing of a file that is refused before its content matters: otherwise the connection would end while the
-// client writes, and the answer could be lost.
+// TestPutUnsent checks that a file that is refused by its name is not sent: the connection would end during the write, and the answer could be lost.
 func TestPutUnsent(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "upload = true\n")
@@ -662,8 +661,7 @@ func TestRollbackBroken(t *testing.T) {
 	}
 }
 
-// TestRollbackRace changes a file while it is rolled back: in the end its newest content is served, or the version that was chosen in place of
-// exactly that content.
+// TestRollbackRace changes a file while it is rolled back: then its newest content is served, or the chosen version in its place.
 func TestRollbackRace(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "upload = true\n")

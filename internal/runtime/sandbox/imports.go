@@ -38,8 +38,8 @@ type hostFunc struct {
 	narrow   []int // which parameters are i32
 }
 
-// Call implements wazero's interface. The result overwrites the first parameter. If it is an i32, it is the lower half, and the upper half may still
-// hold what the guest passed: Call clears it.
+// Call implements wazero's interface. wazero stores an i32 parameter in the lower half of its element of the stack only, and the upper half may still
+// hold an earlier value: Call clears it.
 func (f *hostFunc) Call(ctx context.Context, _ api.Module, stack []uint64) {
 	for _, i := range f.narrow {
 		stack[i] = uint64(uint32(stack[i]))

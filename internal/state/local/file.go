@@ -80,8 +80,8 @@ func openFile(dir string, forms map[string]byte) (db *mapped, due map[string]int
 	return db, due, nil
 }
 
-// removeTemps removes the temporary files of processes that were killed while they made the file. A process that is just making the file doesn't need
-// its own any longer.
+// removeTemps removes the temporary files of processes that were killed while they made the file. A process that is just making the file no
+// longer needs its own, since the file exists now.
 func removeTemps(dir string) {
 	files, _ := os.ReadDir(dir) // they only clutter the directory
 	for _, f := range files {

@@ -1,6 +1,7 @@
 package signature
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -49,9 +50,16 @@ func ReadKey(path string, password func() string) (*Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the key: %w", errors.Unwrap(err))
 	}
-	block, _ := pem.Decode(content)
+	block, rest := pem.Decode(content)
+	if block != nil && block.Type == "EC PARAMETERS" { // openssl ecparam -genkey writes these above the key, which contains them, too
+		content = rest
+		block, _ = pem.Decode(content)
+	}
 	if block == nil {
 		return nil, fmt.Errorf("%s has no key: name a PEM file, such as cosign.key", path)
+	}
+	if hasSeveral(content) {
+		return nil, fmt.Errorf("%s has more than one key: name a file with the one that signs", path)
 	}
 	var key any
 	switch block.Type {
@@ -82,6 +90,10 @@ func ReadKey(path string, password func() string) (*Key, error) {
 	}
 	return &Key{signer}, nil
 }
+
+// hasSeveral reports whether a file contains more than one PEM block, damaged ones included. Only one key of a file is used, and nobody would notice
+// that the others are not.
+func hasSeveral(content []byte) bool { return bytes.Count(content, []byte("-----BEGIN ")) > 1 }
 
 // A bundle has the fields of a Sigstore bundle that this package writes.
 type bundle struct {

@@ -13,6 +13,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -301,6 +302,54 @@ func TestPrivateKeys(t *testing.T) {
 	for path, want := range map[string]string{private: "has no public key", large: "use P-256", write(t, "PUBLIC KEY", []byte("x")): "asn1"} {
 		_, err := signature.Open([]signature.Signer{{Key: path}})
 		wants(t, err, want)
+	}
+}
+
+// TestSeveralKeys has files with more than one key: which of them counts would be anybody's guess, so none does.
+func TestSeveralKeys(t *testing.T) {
+	t.Parallel()
+	private, public := files(t, certtest.NewKey(t))
+	otherPrivate, otherPublic := files(t, certtest.NewKey(t))
+	read := func(path string) string {
+		t.Helper()
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(content)
+	}
+	damaged := "-----BEGIN PUBLIC KEY-----\nMFkw!\n-----END PUBLIC KEY-----\n"
+	parameters := "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n"
+	for name, c := range map[string]struct{ content, want string }{
+		"one":                        {read(public), ""},
+		"one with words around it":   {"The key of acme:\n" + read(public) + "That is all.\n", ""},
+		"two":                        {read(public) + read(otherPublic), "has more than one key"},
+		"the same twice":             {read(public) + read(public), "has more than one key"},
+		"two with words between":     {read(public) + "and\n" + read(otherPublic), "has more than one key"},
+		"a damaged one before":       {damaged + read(public), "has more than one key"},
+		"a damaged one after":        {read(public) + damaged, "has more than one key"},
+		"a private one after":        {read(public) + read(otherPrivate), "has more than one key"},
+		"a beginning of another one": {read(public) + "-----BEGIN PUBLIC KEY-----\n", "has more than one key"},
+	} {
+		_, err := signature.Open([]signature.Signer{{Key: testkit.Put(t, t.TempDir(), "key.pub", c.content)}})
+		if (err == nil) != (c.want == "") {
+			t.Errorf("%s: got %v", name, err)
+		}
+		wants(t, err, c.want)
+	}
+	for name, c := range map[string]struct{ content, want string }{
+		"one":                       {read(private), ""},
+		"one with its parameters":   {parameters + read(private), ""},
+		"parameters alone":          {parameters, "has no key"},
+		"two":                       {read(private) + read(otherPrivate), "has more than one key"},
+		"two with their parameters": {parameters + read(private) + parameters + read(otherPrivate), "has more than one key"},
+		"the public one after":      {read(private) + read(public), "has more than one key"},
+	} {
+		_, err := signature.ReadKey(testkit.Put(t, t.TempDir(), "key", c.content), func() string { return "" })
+		if (err == nil) != (c.want == "") {
+			t.Errorf("private, %s: got %v", name, err)
+		}
+		wants(t, err, c.want)
 	}
 }
 

@@ -84,6 +84,9 @@ func (c *checker) openKey(content []byte) error {
 	if block == nil || block.Type != "PUBLIC KEY" {
 		return fmt.Errorf("%s has no public key: name the PEM file that begins with BEGIN PUBLIC KEY, such as cosign.pub", c.Key)
 	}
+	if hasSeveral(content) {
+		return fmt.Errorf("%s has more than one key: put each into a file of its own, and name each file in a signer of its own", c.Key)
+	}
 	public, err := x509.ParsePKIXPublicKey(block.Bytes)
 	if err == nil {
 		err = checkKey(public)

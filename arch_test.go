@@ -55,7 +55,9 @@ var edges = map[string][]string{
 	// What goes wrong for a time, in the log; knows nothing of what that is.
 	"internal/trouble": {},
 	// Modules in registries; knows no tool.
-	"internal/oci": {"internal/nothttp", "internal/reach", "internal/signature", "internal/text", "internal/textfile", "internal/tlsfiles"},
+	"internal/oci": {"internal/nothttp", "internal/reach", "internal/signature", "internal/text", "internal/textfile", "internal/tlsfiles", "internal/trickle"},
+	// Answers over a network that are slow; knows nobody who sends them.
+	"internal/trickle": {},
 	// A file of digests; asks no registry.
 	"internal/lockfile": {"internal/oci", "internal/textfile", "internal/wholefile"},
 	// How long things took; knows nothing of what they are.
@@ -229,7 +231,7 @@ var edges = map[string][]string{
 	// The socket over which they are asked for; knows none of them.
 	"internal/admin/socket": {"internal/listen", "internal/ownership", "wasmtools", "internal/config"},
 	// Asks for them.
-	"internal/admin/client": {"internal/nothttp", "internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "wasmtools", "wasmtools/misfit"},
+	"internal/admin/client": {"internal/nothttp", "internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "internal/trickle", "wasmtools", "wasmtools/misfit"},
 	// Pages as files: knows no tools.
 	"internal/console": {"internal/naming", "internal/web", "wasmtools"},
 	// Copies libraries for them from packages of npm.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -12,30 +11,19 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/nothttp"
+	"github.com/toolsrv/toolsrv/internal/trickle"
 )
 
 const (
 	connectTimeout = 10 * time.Second
-	stallTimeout   = 30 * time.Second // without a byte of an answer
 	maxRedirects   = 5
 	maxTries       = 3
 	maxWait        = 5 * time.Second // between two tries; whoever has to wait longer is told
 	maxRetryAfter  = time.Hour
 )
 
-const (
-	// leastRate is how many bytes of an answer have to come in a second, in each window. With less, 64 MiB take more than two hours.
-	leastRate = 8 << 10
-	window    = 10 * time.Second // in which somebody waits for what comes
-)
-
 // ErrSlow is what an answer of a registry ends with that does not come, or hardly does.
 var ErrSlow = errors.New("the registry is too slow")
-
-var (
-	errStalled = fmt.Errorf("%w: its answer has stalled", ErrSlow)
-	errTrickle = fmt.Errorf("%w: its answer arrives at less than %d KiB a second", ErrSlow, leastRate>>10)
-)
 
 // A BusyError means that a registry wants to be left alone for a time.
 type BusyError struct {
@@ -134,50 +122,27 @@ func (g *guard) once(q *http.Request) (*http.Response, error) {
 		cancel(nil)
 		return nil, nothttp.Error(err)
 	}
-	b := &body{ReadCloser: answer.Body, ctx: ctx, cancel: cancel, stall: g.stall}
+	b := &body{Body: trickle.New(ctx, cancel, answer.Body, g.stall)}
 	if isList(q.URL.Path) {
 		b.most = maxPage
 	}
-	b.timer = time.AfterFunc(g.stall, func() { cancel(errStalled) })
 	answer.Body = b
 	answer.Request = q
 	return answer, nil
 }
 
-// A body is an answer's, which ends when nothing of it comes, or too little: who sends a byte now and then would keep others waiting.
+// A body is an answer's.
 type body struct {
-	io.ReadCloser
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	stall  time.Duration
-	timer  *time.Timer
-
-	most   int64 // bytes that it may have; 0 means whoever reads it sees to that
-	read   int64
-	begun  bool
-	waited time.Duration // for the last bytes: what the reader does meanwhile does not count
-	came   int64
+	*trickle.Body
+	most int64 // bytes that it may have; 0 means whoever reads it sees to that
+	read int64
 }
 
 // Read reads what comes.
 func (b *body) Read(p []byte) (int, error) {
-	b.timer.Reset(b.stall)
-	since := time.Now()
-	n, err := b.ReadCloser.Read(p)
-	if b.begun {
-		b.waited += time.Since(since)
-		b.came += int64(n)
-	}
-	b.begun = b.begun || n > 0
-	if b.waited >= window {
-		if err == nil && float64(b.came) < leastRate*b.waited.Seconds() {
-			b.cancel(errTrickle)
-			return n, errTrickle
-		}
-		b.waited, b.came = 0, 0
-	}
-	if err != nil && !errors.Is(err, io.EOF) && b.ctx.Err() != nil {
-		err = context.Cause(b.ctx)
+	n, err := b.Body.Read(p)
+	if errors.Is(err, trickle.ErrStalled) || errors.Is(err, trickle.ErrSlow) {
+		err = fmt.Errorf("%w: %w", ErrSlow, err)
 	}
 	if b.read += int64(n); b.most > 0 && b.read > b.most {
 		return n, errLongPage
@@ -191,14 +156,6 @@ var errLongPage = fmt.Errorf("a page of the registry's list has more than %d MiB
 // isList reports whether the answer at a path of a registry is a page of a list.
 func isList(path string) bool {
 	return strings.HasSuffix(path, "/tags/list") || path == "/v2/_catalog" || strings.Contains(path, "/referrers/")
-}
-
-// Close ends the answer.
-func (b *body) Close() error {
-	b.timer.Stop()
-	err := b.ReadCloser.Close()
-	b.cancel(nil)
-	return err
 }
 
 // checkRedirect bounds redirects. The library below takes credentials off those that leave the registry.

@@ -33,6 +33,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/signature"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/tlsfiles"
+	"github.com/toolsrv/toolsrv/internal/trickle"
 )
 
 // Options say how a registry is reached. The zero value is ready to use.
@@ -98,7 +99,7 @@ func Open(host string, o Options) (*Registry, error) {
 	}
 	stall := o.Patience
 	if stall <= 0 {
-		stall = stallTimeout
+		stall = trickle.Stall
 	}
 	keys := &keyring{file: o.Credentials}
 	if err := keys.check(); err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
 	"github.com/toolsrv/toolsrv/internal/nothttp"
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/internal/trickle"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
@@ -34,6 +35,10 @@ const (
 	// permitTime is how long to wait for a server, or a proxy in front of it, to agree to receive a file ("100 Continue"). After that the file is
 	// sent anyway.
 	permitTime = time.Second
+	// lookTime is how long a server may take to begin its answer to a request that changes nothing, and changeTime to any other, and to one over
+	// the socket. A server itself ends the former after two minutes, unless its tools may take longer, and a put, with its file, after ten.
+	lookTime   = 2*time.Minute + 10*time.Second
+	changeTime = 10*time.Minute + 10*time.Second
 	// maxAnswer bounds an answer in bytes: a list of 100,000 tools fits.
 	maxAnswer = 256 << 20
 )
@@ -44,14 +49,20 @@ type Client struct {
 	token  string
 	path   string // of the socket, or ""
 	asking *http.Transport
+
+	look, change time.Duration // lookTime and changeTime
+	stall        time.Duration // how long an answer that has begun may be silent
 }
+
+// errSilent is why a request is given up.
+var errSilent = errors.New("it accepts the connection, but doesn't answer")
 
 // OverSocket returns a client for the server with the socket at path.
 func OverSocket(path string) (*Client, error) {
 	if err := socket.CheckPath(path); err != nil {
 		return nil, err
 	}
-	c := &Client{base: "http://socket" + door.Path, path: path}
+	c := &Client{base: "http://socket" + door.Path, path: path, look: changeTime, change: changeTime, stall: trickle.Stall}
 	c.asking = &http.Transport{ExpectContinueTimeout: permitTime, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		d := net.Dialer{Timeout: connectTime}
 		return d.DialContext(ctx, "unix", path)
@@ -70,7 +81,10 @@ func OverHTTP(server, token string) (*Client, error) {
 		return nil, errors.New("asking a server at its address needs a token with the scope admin or admin:read: put it into the variable TOOLSRV_TOKEN")
 	}
 	d := net.Dialer{Timeout: connectTime}
-	return &Client{base: u.JoinPath(door.Path).String(), token: token, asking: &http.Transport{DialContext: d.DialContext, ForceAttemptHTTP2: true, ExpectContinueTimeout: permitTime}}, nil
+	return &Client{
+		base: u.JoinPath(door.Path).String(), token: token, look: lookTime, change: changeTime, stall: trickle.Stall,
+		asking: &http.Transport{DialContext: d.DialContext, ForceAttemptHTTP2: true, ExpectContinueTimeout: permitTime},
+	}, nil
 }
 
 // Close closes idle connections.
@@ -118,9 +132,9 @@ func (c *Client) send(ctx context.Context, request *http.Request, expected strin
 	if expected != "" {
 		request.Header.Set("If-Match", `"`+expected+`"`)
 	}
-	response, err := c.asking.RoundTrip(request)
+	response, err := c.roundTrip(ctx, request)
 	if err != nil {
-		return nil, c.unreachable(ctx, err)
+		return nil, err
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
@@ -143,9 +157,9 @@ func (c *Client) Copy(ctx context.Context, name string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	response, err := c.asking.RoundTrip(request)
+	response, err := c.roundTrip(ctx, request)
 	if err != nil {
-		return c.unreachable(ctx, err)
+		return err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
@@ -159,6 +173,28 @@ func (c *Client) Copy(ctx context.Context, name string, w io.Writer) error {
 		return fmt.Errorf("read the server's answer, which is incomplete: %w", err)
 	}
 	return nil
+}
+
+// roundTrip sends a request with the context ctx, and returns the answer once it has begun. A server that doesn't begin it in time, or that sends its
+// body too slowly, is given up.
+func (c *Client) roundTrip(ctx context.Context, request *http.Request) (*http.Response, error) {
+	limit := c.change
+	if request.Method == http.MethodGet {
+		limit = c.look
+	}
+	limited, cancel := context.WithCancelCause(ctx)
+	silent := time.AfterFunc(limit, func() { cancel(errSilent) })
+	defer silent.Stop()
+	response, err := c.asking.RoundTrip(request.WithContext(limited))
+	if err != nil {
+		if ctx.Err() == nil && errors.Is(context.Cause(limited), errSilent) {
+			err = fmt.Errorf("%w within %v", errSilent, limit.Round(time.Minute))
+		}
+		cancel(nil)
+		return nil, c.unreachable(ctx, err)
+	}
+	response.Body = trickle.New(limited, cancel, response.Body, c.stall)
+	return response, nil
 }
 
 // request returns the request for an operation.

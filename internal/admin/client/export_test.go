@@ -1,0 +1,8 @@
+package client
+
+import "time"
+
+// SetPatience changes how long a server may take to begin an answer, and how long that may be silent then.
+func SetPatience(c *Client, begin, stall time.Duration) {
+	c.look, c.change, c.stall = begin, begin, stall
+}

@@ -67,8 +67,12 @@ func readAudit(ctx context.Context, c *client.Client, in admin.AuditArguments, f
 		if err := answer.Into(&page); err != nil {
 			return err
 		}
+		before := in.After
 		if n := len(page.Entries); n > 0 {
 			in.After, in.Last = int(page.Entries[n-1].Number), 0
+		}
+		if page.More && in.After <= before || len(whole.Entries) > 2*audit.Most {
+			return errors.New("the server sends a list of entries without an end: is it a toolsrv server?")
 		}
 		switch {
 		case asJSON && follow:

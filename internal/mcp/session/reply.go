@@ -82,6 +82,8 @@ func (p *reply) finish(a protocol.Answer) {
 	p.tell(a)
 	if p.slot {
 		<-p.stdio.slots
+	} else {
+		p.stdio.listens.Add(-1)
 	}
 }
 

@@ -146,6 +146,7 @@ type stdio struct {
 	mux          *web.Mux      // tells observers; if nil, there are none
 	traced       bool          // requests have a trace.Request
 	slots        chan struct{} // one for each request that runs
+	listens      atomic.Int64  // how many requests to listen have no slot
 
 	writing  sync.Mutex
 	out      io.Writer
@@ -244,7 +245,13 @@ func (s *stdio) take(line []byte) error {
 	case r.Method == nil: // a response to a request that was never sent
 		return nil
 	}
-	if p.slot = string(r.Method) != protocol.Listen; p.slot { // a subscription lasts for hours, so it takes no slot
+	p.slot = string(r.Method) != protocol.Listen // a subscription lasts for hours, so it takes no slot
+	if !p.slot && s.listens.Add(1) > maxSubscriptions {
+		// It will be refused. A client that sends many of these, and doesn't read the refusals, must not fill the memory with them.
+		s.listens.Add(-1)
+		p.slot = true
+	}
+	if p.slot {
 		if err := s.claim(); err != nil {
 			return err
 		}

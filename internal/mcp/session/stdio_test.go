@@ -311,7 +311,17 @@ func TestStdioStops(t *testing.T) {
 	})
 	t.Run("a client that does not read", func(t *testing.T) {
 		t.Parallel()
-		for count, want := range map[int]string{100: "<nil>", 3000: "read a message: the client does not read its answers"} { // the larger number exceeds how many run at the same time
+		const gone = "read a message: the client does not read its answers"
+		for name, c := range map[string]struct {
+			count int
+			send  func(id string) string
+			want  string
+		}{
+			"few pings":     {100, func(id string) string { return request(id, "ping", legacy) }, "<nil>"},
+			"pings":         {3000, func(id string) string { return request(id, "ping", legacy) }, gone}, // more than run at the same time
+			"subscriptions": {3000, func(id string) string { return request(id, "subscriptions/listen", modern, `"notifications":{}`) }, gone},
+			"older ones":    {3000, func(id string) string { return request(id, "subscriptions/listen", legacy, `"notifications":{}`) }, gone},
+		} {
 			a := newApp(t)
 			in, write := io.Pipe()
 			out := &stuck{release: make(chan struct{})}
@@ -321,19 +331,19 @@ func TestStdioStops(t *testing.T) {
 				ended <- session.Stdio(t.Context(), a.set, in, out, session.StdioOptions{Patience: 100 * time.Millisecond})
 				in.Close()
 			}()
-			for i := range count {
-				if _, err := io.WriteString(write, request(fmt.Sprint(i), "ping", legacy)+"\n"); err != nil {
+			for i := range c.count {
+				if _, err := io.WriteString(write, c.send(fmt.Sprint(i))+"\n"); err != nil {
 					break // it has ended
 				}
 			}
 			_ = write.Close()
 			select {
 			case err := <-ended:
-				if got := fmt.Sprint(err); got != want {
-					t.Errorf("after %d requests: got %s, want %s", count, got, want)
+				if got := fmt.Sprint(err); got != c.want {
+					t.Errorf("after %s: got %s, want %s", name, got, c.want)
 				}
 			case <-time.After(time.Minute):
-				t.Errorf("after %d requests Stdio waits for its client", count)
+				t.Errorf("after %s Stdio waits for its client", name)
 			}
 		}
 	})

@@ -143,6 +143,13 @@ func TestRestartRefused(t *testing.T) {
 	refused("elsewhere")
 	put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[secrets]\nfiles = {key = \"nowhere\"}\n")) // only making the grants finds this out
 	refused("secret")
+	// What a reload leaves for a restart is tried, too: otherwise the next process would find it out, when there is no way back.
+	put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[tools]\ndirectory = \"tools\"\n[[source]]\noci = \"127.0.0.1:1/acme/csv\"\ntag = \"1\"\n[[source.signer]]\nkey = \"nowhere.pub\"\n"))
+	refused("nowhere.pub")
+	put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[tools]\ndirectory = \"tools\"\n[[source]]\noci = \"127.0.0.1:1/acme/csv\"\ntag = \"1\"\nca = \"nowhere.pem\"\n"))
+	refused("nowhere.pem")
+	put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[admin]\nsocket = \"nowhere/admin.sock\"\n"))
+	refused("nowhere")
 	put(t, filepath.Join(dir, "toolsrv.toml"), nil)
 	for wrong, reason := range map[string]string{
 		strings.Repeat("half a program ", 9): program + " version: fork/exec", // the system can't run this

@@ -179,6 +179,25 @@ func (s *Sources) prepare(c *config.Config) (take func(), err error) {
 	}, errors.Join(wrong...)
 }
 
+// CheckRegistries returns an error if the sources of a configuration that are in registries can't be opened: a file that says whose signatures count,
+// or how a registry is reached, is missing or wrong. It asks no registry.
+func CheckRegistries(c *config.Config) error {
+	var wrong []error
+	for _, one := range configured.Sources(c) {
+		if one.OCI == "" {
+			continue
+		}
+		o, err := RegistryOptions(one)
+		if err == nil {
+			err = registry.Check(o)
+		}
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("open a registry of tools: %w", err))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
 // openBucket opens a bucket, which is empty until a service calls follow.
 func (s *Sources) openBucket(c *config.Config, one config.Source, cache *registry.Cache, builder script.Builder, logger *slog.Logger) {
 	opened := openedBucket{called: one.Name, name: one.Bucket}

@@ -10,7 +10,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/admin/socket"
 	inner "github.com/toolsrv/toolsrv/internal/config"
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/listen"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/web"
@@ -108,12 +110,20 @@ const leaveTime = time.Second
 // lookEvery is how often a stopping server looks for requests that it need not wait for.
 const lookEvery = leaveTime / 10
 
-// CheckRestart returns an error if the next process, with this configuration, could not use its state directory, if it is a different one, or its TLS
-// files.
+// CheckRestart returns an error if the next process could not start with this configuration, because of its TLS files, its registries, or an admin
+// socket or state directory that this process doesn't use.
 func (s *Server) CheckRestart(handle *config.Config) error {
 	c := (*inner.Handle)(handle).Config()
 	if _, err := openTLS(c, slog.New(slog.DiscardHandler)); err != nil {
 		return err
+	}
+	if err := core.CheckRegistries(c); err != nil {
+		return err
+	}
+	if path := c.Admin.Socket; path != "" && path != inner.NoSocket && (s.admin == nil || s.admin.Path() != path) {
+		if err := socket.Try(path); err != nil {
+			return err
+		}
 	}
 	if err := s.service.State.Check(c); err != nil {
 		key := "state.directory"

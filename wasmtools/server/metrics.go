@@ -117,6 +117,9 @@ func openMetricsServer(ctx context.Context, s *Server, handler http.Handler, add
 	if err != nil && !s.awaited {
 		return nil, err
 	}
+	if err != nil { // the process before this one may still have it
+		s.logger.Warn("the metrics are served once their address is free", "error", err)
+	}
 	m := &metricsServer{web: web.NewMux(web.Options{Access: access, Logger: s.logger})}
 	m.web.Mount(metricsPath, metricsDoor{handler: handler})
 	m.http = &http.Server{Handler: m.web, ReadHeaderTimeout: scraperIdle, ReadTimeout: readTimeout, WriteTimeout: writeTimeout(s.started), IdleTimeout: scraperIdle,

@@ -71,6 +71,15 @@ func Open(path string, handler http.Handler, logger *slog.Logger) (*Server, erro
 	return s, nil
 }
 
+// Try returns why a server can't have its socket at path, or nil. It must not be called while one has.
+func Try(path string) error {
+	l, err := bind(path)
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
 // Path returns the path of the socket.
 func (s *Server) Path() string { return s.path }
 

@@ -36,6 +36,16 @@ func (s *Source) open(o Options) (*asked, error) {
 	return a, nil
 }
 
+// Check returns why a source can't be opened with some options, or nil. It asks no registry.
+func Check(o Options) error {
+	asks, err := (&Source{options: o}).open(o)
+	if err != nil {
+		return err
+	}
+	asks.peers.Close()
+	return nil
+}
+
 // Prepare prepares new options for a source. Of o only Locked, Mirrors and Registry are used. take puts them into force; it is nil if nothing
 // differs. What is served stays until something else has been pulled. If the signers have changed, it is pulled and verified again.
 func (s *Source) Prepare(o Options) (take func(), err error) {

@@ -334,8 +334,9 @@ func TestBoundsOfTheSystem(t *testing.T) {
 			if name == "files" {
 				return
 			}
-			if _, err := p.Compile(dir, bomb(), much); !errors.Is(err, compile.ErrLost) {
-				t.Errorf("got %v, want %v", err, compile.ErrLost)
+			// Either the heap of the process finds no memory, which ends the process, or the code does.
+			if _, err := p.Compile(dir, bomb(), much); !errors.Is(err, compile.ErrLost) && !errors.Is(err, compile.ErrNoMemory) {
+				t.Errorf("got %v, want %v or %v", err, compile.ErrLost, compile.ErrNoMemory)
 			}
 		})
 	}

@@ -49,7 +49,7 @@ func bundledFor(t testing.TB, host *sandbox.Engine, log *testkit.Log, files ...s
 	return script{sandboxtest.Load(t, host, module), log}
 }
 
-// with calls a tool with arguments.
+// with calls the script's tool with arguments.
 func (s script) with(t testing.TB, tool int32, arguments string) (string, error) {
 	t.Helper()
 	output, err := s.program.Tool("test", tool, limits.Limits{Timeout: time.Minute, Memory: 512 << 20}).Call(t.Context(), sandbox.CallSpec{Input: []byte(arguments)})
@@ -106,7 +106,7 @@ func TestBundle(t *testing.T) {
 	if string(manifest) != want {
 		t.Errorf("got  %s\nwant %s", manifest, want)
 	}
-	for range 2 { // each call finds what the start left: one call, of the example
+	for range 2 { // each call finds what the start has left: one call, made for the example
 		if got, err := s.with(t, 0, `{"name": "Ada"}`); err != nil || got != `"Hello, Ada!"` {
 			t.Errorf("got %s, %v", got, err)
 		}
@@ -133,7 +133,7 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// A function with a comment is a tool where the script has no others.
+// A function with a comment is a tool if the script has no other tools.
 func TestBundleOfFunctions(t *testing.T) {
 	t.Parallel()
 	s := bundled(t, "hello.ts", "/** Repeats a text.\n * @param text What to repeat.\n */\n"+
@@ -156,7 +156,7 @@ func TestBundleOfFunctions(t *testing.T) {
 	}
 }
 
-// What is wrong with a script shows when it is built: where, the line, and what to do.
+// Errors in a script are found when it is built: they name the place, the line, and what to do.
 func TestBundleErrors(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

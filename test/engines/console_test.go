@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// lines keeps what is logged.
+// lines is a handler that keeps log lines.
 type lines struct {
 	mu       sync.Mutex
 	messages []string
@@ -31,7 +31,7 @@ func (l *lines) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestConsole compares what console writes to the log with what Node's writes, where Node is told to use one line for a value.
+// TestConsole compares the log lines of console with the output of Node's, which is told to use one line for a value.
 func TestConsole(t *testing.T) {
 	t.Parallel()
 	const dir = webTests + "/console"

@@ -21,7 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// cpython are the modules and packages of Lib/test that are run, for what scripts are promised of the standard library.
+// cpython are the modules and packages of Lib/test that are run, for the parts of the standard library that scripts are promised.
 var cpython = strings.Fields(`
 	test_abc test_array test_asyncio test_base64 test_binascii test_bisect test_calendar test_cmath test_collections test_context test_contextlib
 	test_copy test_coroutines test_csv test_dataclasses test_datetime test_decimal test_dict test_difflib test_float test_fractions
@@ -29,7 +29,7 @@ var cpython = strings.Fields(`
 	test_list test_math test_operator test_pprint test_random test_re test_secrets test_statistics test_string test_struct test_textwrap
 	test_typing test_urlparse test_uuid test_zlib test_zoneinfo`)
 
-// helpers are what tests read or import besides what they name themselves.
+// helpers are files that tests read or import without naming them.
 var helpers = strings.Fields(`
 	unittest doctest.py py_compile.py subprocess.py selectors.py test/__init__.py test/support test/mathdata test/tokenizedata test/xmltestdata
 	test/decimaltestdata test/datetimetester.py
@@ -59,8 +59,8 @@ func skips(t *testing.T) (list []skip) {
 	return list
 }
 
-// TestCPython runs CPython's tests for what is in the engine: each module in a call of its own. What is skipped, and why, is in
-// testdata/cpython/skips.txt; a line there that fits no test is an error.
+// TestCPython runs CPython's tests for the parts in the engine, each module in a separate call. testdata/cpython/skips.txt lists the skipped tests
+// with the reasons; a line there that matches no test is an error.
 func TestCPython(t *testing.T) {
 	t.Parallel()
 	e := need(t, "python")
@@ -94,7 +94,7 @@ func TestCPython(t *testing.T) {
 	}
 }
 
-// withImports returns modules of Lib/test, and those that they import from there, and so on.
+// withImports returns modules of Lib/test and all modules that they import from there, directly or not.
 func withImports(t *testing.T, lib string, names ...string) (files []engine.File) {
 	t.Helper()
 	names = slices.Clone(names)
@@ -115,10 +115,10 @@ func withImports(t *testing.T, lib string, names ...string) (files []engine.File
 	return files
 }
 
-// importOfTest is an import of a module of Lib/test.
+// importOfTest matches an import of a module of Lib/test.
 var importOfTest = regexp.MustCompile(`(?m)^ *(?:from test import |from test\.|import test\.)(\w+(?:, *\w+)*)`)
 
-// library returns a file or a folder of CPython's library. There need not be one.
+// library returns a file or a folder of CPython's library, which need not exist.
 func library(t *testing.T, lib, part string) (files []engine.File) {
 	t.Helper()
 	err := filepath.WalkDir(filepath.Join(lib, filepath.FromSlash(part)), func(path string, entry fs.DirEntry, err error) error {
@@ -142,7 +142,7 @@ func library(t *testing.T, lib, part string) (files []engine.File) {
 	return files
 }
 
-// parts returns the modules with tests of a module, which is one, or of a package.
+// parts returns the modules with the tests of a package, or a module itself.
 func parts(files []engine.File, name string) (modules []string) {
 	for _, f := range files {
 		module, isPython := strings.CutSuffix(strings.TrimPrefix(f.Name, "lib/"), ".py")

@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "write the results of Node that the engine for JavaScript is compared with")
 
-// need returns an engine, or skips the test where it would take too long.
+// need returns an engine, or skips the test if it would take too long.
 func need(t testing.TB, name string) *engine.Engine {
 	t.Helper()
 	if testkit.Race(t) {
@@ -43,7 +43,7 @@ func newHost(t testing.TB) host {
 	return host{sandboxtest.Engine(t, sandbox.Config{CacheDir: sandboxtest.CodeDir(), Logger: log.Logger(slog.LevelDebug)}), log}
 }
 
-// A script is one that is loaded, with the log of its host.
+// A script is a loaded script with the log of its host.
 type script struct {
 	program *sandbox.Program
 	log     *testkit.Log
@@ -57,13 +57,13 @@ func (h host) load(t testing.TB, e *engine.Engine, files ...engine.File) script 
 		t.Fatal(err)
 	}
 	p := sandboxtest.Load(t, h.engine, module)
-	if err := p.Compile(t.Context()); err != nil { // on a busy machine that takes longer than a call may
+	if err := p.Compile(t.Context()); err != nil { // on a busy machine, that takes longer than a call may
 		t.Fatal(err)
 	}
 	return script{p, h.log}
 }
 
-// javascript loads a script in JavaScript that needs no bundling. Its source map says that each line is where it is.
+// javascript loads a script in JavaScript that needs no bundling. Its source map maps each line to itself.
 func (h host) javascript(t testing.TB, name, source string) script {
 	t.Helper()
 	sourceMap := fmt.Sprintf(`{"script": %q, "sources": [[%q, null]]}`, name, name)

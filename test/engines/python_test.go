@@ -27,7 +27,7 @@ func pythonResult[T any](t testing.TB, source string) (result T) {
 	return result
 }
 
-// TestPythonModules imports every module of the engine, and those that the design promises.
+// TestPythonModules imports every module of the engine, and all modules that scripts are promised.
 func TestPythonModules(t *testing.T) {
 	t.Parallel()
 	broken := pythonResult[map[string]string](t, `
@@ -52,8 +52,8 @@ def run() -> Any:
 	}
 }
 
-// TestPythonAbsent imports what is not available: the error says so, and what to do instead. One that the script does not catch is what the
-// script is refused with.
+// TestPythonAbsent imports modules that are not available: the error says so, and what to do instead. If a script does not catch it, the script is
+// refused with this error.
 func TestPythonAbsent(t *testing.T) {
 	t.Parallel()
 	got := pythonResult[map[string]string](t, `
@@ -91,7 +91,7 @@ def run() -> Any:
 	}
 }
 
-// TestPythonRandom compares what is drawn in calls of one snapshot, which has drawn before in an example.
+// TestPythonRandom compares the random values of calls that begin with one snapshot, which has drawn values in an example before.
 func TestPythonRandom(t *testing.T) {
 	t.Parallel()
 	s := python(t, `
@@ -120,13 +120,13 @@ def run() -> Any:
 			}
 		}
 	}
-	// What a seed gives is what it gives everywhere: this is Python 3.13 on another machine.
+	// A seed gives the same numbers everywhere: these are from Python 3.13 on another machine.
 	if got := calls[0]["same"].([]any)[0]; got != 0.13436424411240122 {
 		t.Errorf("random.Random(1).random(): got %v", got)
 	}
 }
 
-// TestPythonRecursion recurses without an end in many ways: each ends as a RecursionError that the script can catch.
+// TestPythonRecursion recurses forever in many ways: each ends with a RecursionError that the script can catch.
 func TestPythonRecursion(t *testing.T) {
 	t.Parallel()
 	s := python(t, `
@@ -202,7 +202,7 @@ def raised(way: str) -> Any:
 	}
 }
 
-// said returns what a failed call says to its client.
+// said returns the message that the client of a failed call gets.
 func said(err error) string {
 	if failed := new(sandbox.Error); errors.As(err, &failed) {
 		return failed.Message
@@ -210,7 +210,7 @@ func said(err error) string {
 	return ""
 }
 
-// TestPythonAlone makes a script wait for what a single thread cannot get.
+// TestPythonAlone lets a script wait for something that never comes with a single thread.
 func TestPythonAlone(t *testing.T) {
 	t.Parallel()
 	got := pythonResult[map[string]string](t, `
@@ -253,7 +253,7 @@ def run() -> Any:
 	}
 }
 
-// TestPythonZones asks for time zones, which are in the engine.
+// TestPythonZones uses time zones, which are in the engine.
 func TestPythonZones(t *testing.T) {
 	t.Parallel()
 	got := pythonResult[[]any](t, `
@@ -276,7 +276,7 @@ def run() -> Any:
 	}
 }
 
-// TestPythonFrozen calls functions of the library that elsewhere look for the files of their modules.
+// TestPythonFrozen calls functions of the library that usually read the files of their modules.
 func TestPythonFrozen(t *testing.T) {
 	t.Parallel()
 	got := pythonResult[[]any](t, `
@@ -297,7 +297,7 @@ def run() -> Any:
 	}
 }
 
-// TestPythonWarmUp makes examples say nothing while they only warm a tool up.
+// TestPythonWarmUp checks that examples log nothing while they only warm a tool up.
 func TestPythonWarmUp(t *testing.T) {
 	t.Parallel()
 	s := python(t, `
@@ -318,7 +318,7 @@ def run() -> int:
 	}
 }
 
-// TestPythonLicenses looks for the licences of all that is in the engine.
+// TestPythonLicenses looks for the licences of all parts of the engine.
 func TestPythonLicenses(t *testing.T) {
 	t.Parallel()
 	need(t, "python")

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// fetched is where `make test-engines` has put the tests of others.
+// fetched is the folder in which `make test-engines` has put other projects' tests.
 const fetched = "../../build/js-tests"
 
 func needFetched(t *testing.T, folder string) string {
@@ -56,11 +56,11 @@ var (
 	importOwn    = regexp.MustCompile(`(?m)^import \* as (std|os) from "qjs:(std|os)";`)
 	negative     = regexp.MustCompile(`(?s)/\*---.*negative:.*type: (\w+).*---\*/`)
 	isModule     = regexp.MustCompile(`(?m)^(import|export)\b`)
-	// localDates are assertions on how QuickJS-ng writes a date for people. The engine writes it as ECMA-402, Node and browsers do.
+	// localDates are assertions about the form in which QuickJS-ng writes dates for people. The engine writes them like ECMA-402, Node and browsers.
 	localDates = regexp.MustCompile(`(?m)^ *assert\(new Date\("[^"]*"\)\.toLocaleString\(\), .*$`)
 )
 
-// around stands in for what the interpreter's own program gives its tests; of the kind of a string they only check the name.
+// around replaces the functions that the interpreter's own program gives its tests; of the kind of a string, they only check the name.
 const around = `globalThis.print = () => {}; globalThis.gc = () => { for (let i = 0; i < 200000; i++) { const a = {}; a.a = a; } }; globalThis.__std = { gc }; globalThis.__os = { platform: "wasi" }; globalThis.qjs = { getStringKind: (s) => Number(s.length > 512) };`
 
 // TestQuickJS runs QuickJS-ng's own tests in the sandbox.
@@ -90,7 +90,7 @@ func TestQuickJS(t *testing.T) {
 			t.Parallel()
 			source := localDates.ReplaceAllString(string(testkit.Read(t, file)), "")
 			if isModule.MatchString(source) {
-				// On the same lines and columns: some look at them.
+				// The code stays on the same lines and columns, which some tests check.
 				source = importAssert.ReplaceAllString(source, "const $1 = (0, eval)("+strings.ReplaceAll(asserts, "$", "$$")+");")
 				source = importOwn.ReplaceAllString(source, "const $1 = globalThis.__$2;")
 			} else {
@@ -108,7 +108,7 @@ func TestQuickJS(t *testing.T) {
 	t.Logf("%d of %d files ran", ran, len(files))
 }
 
-// TestParser makes the engine parse TC39's programs for parsers, valid and invalid ones.
+// TestParser lets the engine parse TC39's programs for parsers, valid and invalid ones.
 func TestParser(t *testing.T) {
 	t.Parallel()
 	dir := needFetched(t, "parser")
@@ -128,8 +128,8 @@ func TestParser(t *testing.T) {
 	s := newHost(t).javascript(t, "test.js", `import { tool } from "toolsrv";
 const stop = { stop: true };
 globalThis.__stop = () => { throw stop; };
-const evaluate = eval; // some programs declare a function of that name, which is there before they end
-// parse returns whether a program is valid; none of it runs.
+const evaluate = eval; // some programs declare a function of that name, which exists before they end
+// parse returns whether a program is valid, without running it.
 function parse(source) {
   const strict = /^(\s|\/\*.*?\*\/|\/\/.*\n)*(["'])use strict\2/.test(source) ? '"use strict";' : "";
   try {
@@ -171,7 +171,7 @@ export const test = tool({ description: "Parses.", parameters: { type: "object" 
 	}
 }
 
-// misparsed are the programs that the engine takes or refuses otherwise than TC39's tests have it, by the reason.
+// misparsed are the programs that the engine accepts or refuses differently from TC39's tests, by the reason.
 var misparsed = func() map[string]string {
 	byName := map[string]string{}
 	for reason, names := range map[string]string{

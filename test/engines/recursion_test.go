@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// endless are ways of a script to call itself for ever, or to nest for ever; n counts the levels that were reached. least is what ordinary
+// endless are ways in which a script can call itself or nest values forever; n counts the levels that were reached. least is the depth that ordinary
 // programs need.
 var endless = map[string]struct {
 	source string
@@ -38,8 +38,8 @@ var endless = map[string]struct {
 	"proxies of proxies":   {`let p = {}; for (n = 0; n < 100000; n++) p = new Proxy(p, {}); p.a;`, 0},
 }
 
-// TestEndlessRecursion makes sure that endless recursion ends in a RangeError, which the script can catch, before the host ends the call.
-// It must not come at a depth that ordinary programs reach.
+// TestEndlessRecursion checks that endless recursion ends with a RangeError, which the script can catch, before the host ends the call. The error
+// must not come at a depth that ordinary programs reach.
 func TestEndlessRecursion(t *testing.T) {
 	t.Parallel()
 	source := "import { tool } from 'toolsrv';\nconst shapes = {\n"
@@ -58,7 +58,7 @@ func TestEndlessRecursion(t *testing.T) {
 	}
 }
 
-// Where nothing catches it, the call fails as for any other error, with the author's stack in the log.
+// If nothing catches it, the call fails as with any other error, with the script's stack in the log.
 func TestRecursionFails(t *testing.T) {
 	t.Parallel()
 	s := newHost(t).javascript(t, "test.js", `import { tool } from "toolsrv";

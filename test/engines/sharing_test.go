@@ -13,8 +13,8 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// TestFurtherTools makes a further tool of an engine take what it should, besides code that is compiled and counted once. What the
-// account holds does not depend on the machine's load. On systems that don't tell which pages were written, snapshots are whole copies.
+// TestFurtherTools checks how much memory another tool of an engine takes, without the code, which is compiled and counted once. The memory account's
+// figure does not depend on the machine's load. On systems that don't tell which pages were written, snapshots are complete copies.
 func TestFurtherTools(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: not with -short")

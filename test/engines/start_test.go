@@ -27,7 +27,7 @@ func bundleOf(magic string, count uint32, files ...engine.File) []byte {
 	return b
 }
 
-// A bundle that is damaged ends as an error that says so, and not as a trap.
+// A damaged bundle is an error that says so, and not a trap.
 func TestDamagedBundle(t *testing.T) {
 	t.Parallel()
 	e := need(t, "javascript")
@@ -78,7 +78,7 @@ func TestDamagedBundle(t *testing.T) {
 	}
 }
 
-// A script that goes wrong while it is loaded says so when it is described, and at each call.
+// A script that fails while it is loaded says so when it is described, and in each call.
 func TestLoadFails(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -107,7 +107,7 @@ func TestLoadFails(t *testing.T) {
 	}
 }
 
-// A script that needs more memory to be loaded than it may have is refused for that. One that no memory could hold is the script's mistake.
+// A script that needs more memory for loading than it may have is refused for that reason. If no memory would suffice, that is the script's mistake.
 func TestLoadStarves(t *testing.T) {
 	t.Parallel()
 	const pixel = "from toolsrv import tool\n@tool\ndef pixel() -> int:\n    \"\"\"P.\"\"\"\n    return 1\n"
@@ -152,7 +152,7 @@ export const left = tool({ description: "S.", run() { setTimeout(() => console.l
 export const long = tool({ description: "S.", run: () => later(600000) });
 `
 
-// TestCallsOfAScript makes sure of what a call finds, and of what it waits for.
+// TestCallsOfAScript checks what a call finds, and what it waits for.
 func TestCallsOfAScript(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)

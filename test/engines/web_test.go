@@ -15,14 +15,14 @@ import (
 
 const webTests = "../../sdk/js/engine/test"
 
-// asTool and asProgram are what the cases of a file become, in the engine and in Node.
+// asTool and asProgram are the scripts that run the cases of a file in the engine and in Node.
 const (
 	asTool    = "import { tool } from 'toolsrv';\nexport const test = tool({ description: 'Runs the cases.', run: runCases });\n"
 	asProgram = "console.log(JSON.stringify(await runCases()));\n"
 )
 
-// TestWeb compares what the engine's web APIs do with what Node does: the same cases, the same results. Those of Node are kept beside
-// the cases; -update writes them.
+// TestWeb compares the engine's web APIs with Node's: the same cases must have the same results. Node's results are kept beside the cases; -update
+// writes them.
 func TestWeb(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(webTests + "/*.js")

@@ -39,14 +39,14 @@ func TestManifestsOfDocs(t *testing.T) {
 	}
 }
 
-// sets are where the functions are registered that modules can import.
+// sets are the files in which the functions that modules can import are registered.
 var sets = []string{
 	"internal/runtime/abi1/abi1.go", "internal/runtime/wasi/wasi.go", "internal/capability/http/http.go", "internal/capability/kv/kv.go", "internal/capability/secrets/secrets.go",
 	"internal/capability/settings/settings.go", "internal/capability/tools/tools.go", "wasmtools/capability/answer/answer.go",
 }
 
-// TestFunctions holds docs/generated/functions.md to the functions that modules can import: their types, and the comments above them where they are
-// registered, which begin with the names of the parameters.
+// TestFunctions compares docs/generated/functions.md with the functions that modules can import: with their types, and with the comments above their
+// registration, which begin with the names of the parameters.
 func TestFunctions(t *testing.T) {
 	t.Parallel()
 	type entry struct {

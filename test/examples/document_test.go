@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 )
 
-// TestArraysOf finds arrays where schemas are, and not where values are.
+// TestArraysOf checks that arrays are found in schemas, and not in values.
 func TestArraysOf(t *testing.T) {
 	t.Parallel()
 	for document, want := range map[string]string{
@@ -34,7 +34,7 @@ func TestArraysOf(t *testing.T) {
 	}
 }
 
-// checkDocument looks at the OpenAPI document of a table's tools.
+// checkDocument checks the OpenAPI document of a table's tools.
 func checkDocument(t *testing.T, table *wasmtools.RouteTable) {
 	t.Helper()
 	app := openapi.NewApp(table, openapi.Options{})
@@ -50,8 +50,8 @@ func checkDocument(t *testing.T, table *wasmtools.RouteTable) {
 	checkArrays(t, w.Body.String(), paths...)
 }
 
-// checkArrays fails where a schema of a document is of an array and does not say of what: generators of clients make nothing of it, or drop the
-// answer that has it. The document must have these paths.
+// checkArrays fails if an array's schema in a document has no items: generators of clients ignore such a schema, or drop the answer that contains it.
+// The document must have these paths.
 func checkArrays(t *testing.T, document string, paths ...string) {
 	t.Helper()
 	var read map[string]any
@@ -68,12 +68,12 @@ func checkArrays(t *testing.T, document string, paths ...string) {
 	if len(vague) > 0 {
 		t.Errorf("the document has arrays without items: %s", strings.Join(vague, ", "))
 	}
-	if arrays < 3 { // those of the errors, at least
+	if arrays < 3 { // at least those of errors
 		t.Errorf("the document has %d arrays: the test does not find them", arrays)
 	}
 }
 
-// arraysOf returns how many schemas of arrays there are in a part of a document, and where those are that have no items.
+// arraysOf returns how many schemas of arrays there are in a part of a document, and the places of those without items.
 func arraysOf(part any, place string) (arrays int, vague []string) {
 	add := func(name string, inner any) {
 		n, more := arraysOf(inner, place+"/"+name)
@@ -94,8 +94,8 @@ func arraysOf(part any, place string) (arrays int, vague []string) {
 		}
 		for name, inner := range part {
 			switch members, _ := inner.(map[string]any); name {
-			case "example", "examples", "default", "enum", "const": // values, which are no schemas
-			case "properties", "patternProperties", "$defs", "schemas": // whose names are anybody's
+			case "example", "examples", "default", "enum", "const": // values rather than schemas
+			case "properties", "patternProperties", "$defs", "schemas": // members with arbitrary names
 				for member, inner := range members {
 					add(name+"/"+member, inner)
 				}

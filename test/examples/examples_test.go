@@ -56,7 +56,7 @@ func serve(t *testing.T, folder string, logger *slog.Logger, paths ...string) *w
 		Sources: []catalog.Sourced{{Source: source}},
 		Engine:  engine,
 		Logger:  logger,
-		Limits:  func(string) limits.Limits { return limits.Limits{Timeout: 5 * time.Minute} }, // of seconds of work: the machine may be busy
+		Limits:  func(string) limits.Limits { return limits.Limits{Timeout: 5 * time.Minute} }, // it is seconds of work, and the machine may be busy
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func same(a, b string) bool {
 	return err == nil && reflect.DeepEqual(x, y)
 }
 
-// goExamples returns the folders below examples that hold a Go tool which needs no grant.
+// goExamples returns the folders below examples with a Go tool that needs no grant.
 func goExamples(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../../examples/*/main.go")
@@ -165,7 +165,7 @@ func TestExamples(t *testing.T) {
 	checkHard(t, table)
 }
 
-// checkManifests makes the calls that the manifests give as examples, except for tools that were not granted what they need.
+// checkManifests makes the calls in the manifests' examples, except for tools without the grants that they need.
 func checkManifests(t *testing.T, table *wasmtools.RouteTable) {
 	checkDocument(t, table)
 	for _, route := range table.Tools() {
@@ -190,7 +190,7 @@ func checkManifests(t *testing.T, table *wasmtools.RouteTable) {
 	}
 }
 
-// checkHard calls the tools with what is much, deep or costly.
+// checkHard calls the tools with arguments that are large, deep or costly.
 func checkHard(t *testing.T, table *wasmtools.RouteTable) {
 	for _, test := range []struct{ name, path, arguments, want string }{
 		{"a megabyte of numbers", "/text/stats", fmt.Sprintf(`{"text": %q}`, numbers(1<<20-300)), `"sentences":1,`},
@@ -237,7 +237,7 @@ func nested(n int) string {
 	return out.String()
 }
 
-// numbers returns a text of numbers of about n bytes.
+// numbers returns a text of numbers with about n bytes.
 func numbers(n int) string {
 	words := &strings.Builder{}
 	for i := 0; words.Len() < n; i++ {
@@ -246,7 +246,7 @@ func numbers(n int) string {
 	return words.String()
 }
 
-// checkModule checks that a module has the exports of ABI 1, and imports of the two modules that are offered only.
+// checkModule checks that a module has the exports of ABI 1, and imports only from the two modules that the host offers.
 func checkModule(t *testing.T, file string) {
 	t.Helper()
 	content, err := os.ReadFile(file)
@@ -275,7 +275,7 @@ func checkModule(t *testing.T, file string) {
 	}
 }
 
-// TestGuest has what only guests in Go can do to a call; the conformance kit has the rest.
+// TestGuest tries things that only guests in Go can do in a call; the conformance kit has the rest.
 func TestGuest(t *testing.T) {
 	t.Parallel()
 	tools := t.TempDir()
@@ -319,7 +319,7 @@ func TestGuest(t *testing.T) {
 	}
 }
 
-// TestRefused: the author of a module that can't be described learns why.
+// TestRefused checks that the author of a module that can't be described is told why.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "refused.wasm")

@@ -16,7 +16,7 @@ import (
 // grantedScripts are the examples in Python and JavaScript that need a grant, but for the tools that run code.
 var grantedScripts = []string{"geo-python", "trip-python", "weather-python", "notes-javascript", "signed-javascript"}
 
-// grantsOfScripts are their operator's.
+// grantsOfScripts are the grants of their operator.
 const grantsOfScripts = `[server]
 address = "127.0.0.1:0"
 [tools]
@@ -59,7 +59,7 @@ directory = "secrets"
 directory = "state"
 `
 
-// TestGrantedScripts serves the examples in Python and JavaScript that need a grant as TestGranted does those in Go and Rust.
+// TestGrantedScripts serves the examples in Python and JavaScript that need a grant, as TestGranted serves those in Go and Rust.
 func TestGrantedScripts(t *testing.T) {
 	t.Parallel()
 	enginetest.Need(t, "python")

@@ -45,7 +45,7 @@ const (
 	eventsToken = "evt-token-that-no-tool-sees"
 )
 
-// TestGranted serves the examples that need a grant by a server as an operator configures it. The services that they reach are
+// TestGranted serves the examples that need a grant from a server with an operator's configuration. The services that they reach are
 // real ones, with certificates of an authority of their own.
 func TestGranted(t *testing.T) {
 	t.Parallel()
@@ -59,7 +59,7 @@ func buildGo(t *testing.T, name string) []byte {
 	return testkit.Read(t, file)
 }
 
-// TestTinyGoGranted is TestGranted with what TinyGo builds. A module for wasm-unknown has no files.
+// TestTinyGoGranted is TestGranted for modules that TinyGo builds. A module for wasm-unknown has no files.
 func TestTinyGoGranted(t *testing.T) {
 	t.Parallel()
 	needTinyGo(t)
@@ -74,7 +74,7 @@ func TestTinyGoGranted(t *testing.T) {
 	}
 }
 
-// checkGranted serves the examples, those in Go as they are built, without grants and with them.
+// checkGranted serves the examples, those in Go built by build, without grants and with them.
 func checkGranted(t *testing.T, build func(name string) []byte) {
 	t.Helper()
 	folder := t.TempDir()
@@ -94,7 +94,7 @@ func checkGranted(t *testing.T, build func(name string) []byte) {
 	checkServed(t, folder, api)
 }
 
-// checkServed serves what is in the folder tools, and reaches the services at api.
+// checkServed serves the folder tools, whose tools reach the services at api.
 func checkServed(t *testing.T, folder, api string) {
 	t.Helper()
 	const tools = "[server]\naddress = \"127.0.0.1:0\"\n[tools]\ndirectory = \"tools\"\n[limits]\ntimeout = \"1m\"\n"
@@ -184,7 +184,7 @@ directory = "state"
 	}
 }
 
-// put writes a module with its manifest to where the server finds it. It needs the test's services.
+// put writes a module with its manifest into the server's folder, with needs for the test's services.
 func put(t *testing.T, folder, name string, module []byte, api string) {
 	t.Helper()
 	to := strings.NewReplacer("https://*.open-meteo.com/", api+"/", "https://events.example.com/v1/", api+"/v1/")
@@ -264,7 +264,7 @@ func certify(t *testing.T) (certificate tls.Certificate, authority []byte) {
 	return tls.Certificate{Certificate: [][]byte{sign(leaf, root, keys[1], keys[0])}, PrivateKey: keys[1]}, authority
 }
 
-// A served is a server that runs.
+// A served is a running server.
 type served struct {
 	url  string
 	log  *testkit.Log

@@ -16,8 +16,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// buildPlain builds examples/plain-go as any Go program, embeds its manifest, and puts it beside examples/plain-c as git
-// keeps it (make example-c-check compares that with its source).
+// buildPlain builds examples/plain-go like any Go program, embeds its manifest, and puts it beside the examples/plain-c module in git (make
+// example-c-check compares that with its source).
 func buildPlain(t *testing.T, tools string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "plain.wasm")
@@ -39,7 +39,7 @@ func buildPlain(t *testing.T, tools string) {
 	}
 }
 
-// checkPlain calls the plain programs with what users get wrong.
+// checkPlain calls the plain programs with users' mistakes.
 func checkPlain(t *testing.T, table *wasmtools.RouteTable) {
 	for _, test := range []struct{ name, path, arguments, want string }{
 		{"alone", "/net/cidr", `{"network": "10.1.2.3"}`, `"hosts":"1"`},
@@ -74,7 +74,7 @@ func checkPlain(t *testing.T, table *wasmtools.RouteTable) {
 	}
 }
 
-// TestPlainCParser gives the C program what no schema lets through: each is refused with a sentence, and none breaks it.
+// TestPlainCParser gives the C program input that no schema would accept: each is refused with a sentence, and none breaks the program.
 func TestPlainCParser(t *testing.T) {
 	t.Parallel()
 	engine := sandboxtest.Engine(t, sandbox.Config{CacheDir: sandboxtest.CodeDir()})

@@ -11,8 +11,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// checkReadmes calls what the READMEs of examples have curl call, and what their tables of calls have, and
-// compares the results that stand beside. The examples are those whose sources have one of the endings. Those in Rust have a test of their own.
+// checkReadmes makes the calls in the READMEs of examples, those with curl and those in tables, and compares the results with the READMEs. It takes
+// the examples whose sources have one of the extensions. Those in Rust have a test of their own.
 func checkReadmes(t *testing.T, table *wasmtools.RouteTable, endings ...string) {
 	curl := regexp.MustCompile(`(?s)    curl -s localhost:8000(\S+) -H 'Content-Type: application/json' -d '(.*?)'\n\n((?:    .*?\n)+)`)
 	row := regexp.MustCompile("(?m)^\\| `POST (\\S+)` \\| `(.*?)` \\| (.*?) \\|$")

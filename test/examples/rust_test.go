@@ -24,7 +24,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 )
 
-// serveRust serves the examples in Rust as git keeps them, or, where EXAMPLES_RUST names a folder, those in it.
+// serveRust serves the Rust examples in git or, if EXAMPLES_RUST names a folder, those in that folder.
 func serveRust(t *testing.T) *wasmtools.RouteTable {
 	t.Helper()
 	pattern := "../../examples/*/*.wasm"
@@ -78,8 +78,8 @@ func TestRustExamples(t *testing.T) {
 	}
 }
 
-// TestRustHostile sends inputs as large and as nasty as the host lets through. They must end within the default limits, with a result or
-// the tool's own error, or with the host's where a JSONPath query takes too much memory or time; never as a trap.
+// TestRustHostile sends inputs that are as large and as hostile as the host allows. Calls must end within the default limits, with a result or the
+// tool's own error, or with the host's error if a JSONPath query takes too much memory or time, but never with a trap.
 func TestRustHostile(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -89,7 +89,7 @@ func TestRustHostile(t *testing.T) {
 		t.Skip("takes a minute with -race, and nothing in it is concurrent")
 	}
 	table := serveRust(t)
-	const most = 1<<20 - 200 // of an argument, so that the body stays below the default limit
+	const most = 1<<20 - 200 // the size of an argument, so that the body stays below the default limit
 	text := func(member, value string, others ...string) string {
 		return fmt.Sprintf(`{%q: %s%s}`, member, quote(t, value), strings.Join(others, ""))
 	}
@@ -181,7 +181,7 @@ func TestRustHostile(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			ctx := t.Context()
-			if test.want == "cancelled" { // would use up its time limit, for which a test need not wait
+			if test.want == "cancelled" { // it would use up its time limit, which would take too long here
 				short, cancel := context.WithTimeout(ctx, 2*time.Second)
 				defer cancel()
 				ctx = short
@@ -202,7 +202,7 @@ func TestRustHostile(t *testing.T) {
 	}
 }
 
-// quote returns a text as JSON.
+// quote returns a text as a JSON string.
 func quote(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -286,7 +286,7 @@ func TestRustReadmes(t *testing.T) {
 	}
 }
 
-// A picture is there as a file, too, and says so in the document.
+// A picture can also be requested as a file, and the document says so.
 func TestRustPicture(t *testing.T) {
 	t.Parallel()
 	app := openapi.NewApp(serveRust(t), openapi.Options{})

@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// scriptsOf returns the examples that are scripts of the languages and need no grant, one for each folder, which is named as its script.
+// scriptsOf returns the examples that are scripts in these languages and need no grant, one for each folder, which has the name of the script.
 func scriptsOf(t *testing.T, endings ...string) []string {
 	t.Helper()
 	var scripts []string
@@ -80,7 +80,7 @@ func TestPythonExamples(t *testing.T) {
 		leave := `{"code": "import builtins, json, sys, string\nbuiltins.len = lambda _: 7\njson.dumps = None\nsys.modules['math'] = 3\nstring.digits = 'x'\ntype(input).x = 1"}`
 		look := `{"code": "import json, math, string\n[len([]), json.dumps(1), math.pi > 3, string.digits, 'leave' in globals()]"}`
 		for range 3 {
-			_, _ = call(t, table, "/code/python", leave) // it has broken its own interpreter, so it may fail
+			_, _ = call(t, table, "/code/python", leave) // the script has broken its own interpreter, so it may fail
 			if got, err := call(t, table, "/code/python", look); err != nil || !strings.Contains(got, `"result":[0,"1",true,"0123456789",false]`) {
 				t.Errorf("got %s, %v", got, err)
 			}
@@ -129,7 +129,7 @@ func TestJavaScriptExamples(t *testing.T) {
 	})
 }
 
-// A hardCall asks for what is much, deep or endless. What it wants is a part of the result, or after "!" the code or the message of an error.
+// A hardCall is a call with large, deep or endless arguments. It wants a part of the result or, after "!", the code or the message of an error.
 type hardCall struct{ name, path, arguments, want string }
 
 func checkHardScripts(t *testing.T, table *wasmtools.RouteTable, calls []hardCall) {
@@ -138,7 +138,7 @@ func checkHardScripts(t *testing.T, table *wasmtools.RouteTable, calls []hardCal
 			t.Parallel()
 			timeout := time.Minute
 			if strings.HasSuffix(test.want, "tool_timeout") {
-				timeout = time.Second // as a client would have it: nobody waits for the tool's own
+				timeout = time.Second // like a client's time limit, which is shorter than the tool's own
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			defer cancel()

@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestTinyGo builds the examples in Go with TinyGo, as toolsrv build does, and makes sure that they describe themselves and answer as Go's builds do.
+// TestTinyGo builds the examples in Go with TinyGo, as toolsrv build does, and checks that they describe themselves and answer like Go's builds.
 // The example template is not for TinyGo: text/template calls functions by reflection.
 func TestTinyGo(t *testing.T) {
 	t.Parallel()
@@ -70,7 +70,7 @@ func TestTinyGo(t *testing.T) {
 	}
 }
 
-// needTinyGo skips a test where TinyGo is missing, and outside make test-tinygo: TinyGo takes minutes for all the examples.
+// needTinyGo skips a test if TinyGo is missing, and outside make test-tinygo, since TinyGo takes minutes for all examples.
 func needTinyGo(t *testing.T) {
 	t.Helper()
 	testkit.NeedBuild(t)
@@ -82,7 +82,7 @@ func needTinyGo(t *testing.T) {
 	}
 }
 
-// TestTinyGoGenerics makes TinyGo call generic types as Go calls them.
+// TestTinyGoGenerics checks that TinyGo uses the same names for generic types as Go.
 func TestTinyGoGenerics(t *testing.T) {
 	t.Parallel()
 	needTinyGo(t)
@@ -157,7 +157,7 @@ func describe(t *testing.T, module []byte) []byte {
 	return text
 }
 
-// pack asks a module for its manifest, and returns the module with it inside, and the manifest but for the SDK that made it.
+// pack asks a module for its manifest, and returns the module with the manifest embedded, and the manifest without the name of the SDK.
 func pack(t *testing.T, module []byte) (packed []byte, said map[string]any) {
 	t.Helper()
 	text := describe(t, module)
@@ -172,7 +172,7 @@ func pack(t *testing.T, module []byte) (packed []byte, said map[string]any) {
 	return packed, said
 }
 
-// checkSame has each example of a manifest with a result answered by both builds with the same bytes.
+// checkSame checks that both builds answer each example with a result with the same bytes.
 func checkSame(t *testing.T, one, other *wasmtools.RouteTable) {
 	t.Helper()
 	for _, route := range one.Tools() {

@@ -1,4 +1,4 @@
-// Package files_test has guests of all languages find the directories that they were granted, with what their own libraries offer.
+// Package files_test checks that guests in all languages find the directories that they were granted, with their own libraries.
 package files_test
 
 import (
@@ -29,7 +29,7 @@ import (
 
 const cities = "Paris;48.85;2.35\nNairobi;-1.29;36.82\n"
 
-// geo makes a directory with what the guests look at.
+// geo makes the directory that the guests read.
 func geo(t *testing.T) string {
 	t.Helper()
 	top := t.TempDir()
@@ -63,7 +63,7 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// needRust skips a test where Rust can't build for WASI.
+// needRust skips a test if Rust can't build for WASI.
 func needRust(t *testing.T) {
 	t.Helper()
 	testkit.NeedBuild(t, "rustc")
@@ -108,7 +108,7 @@ func buildTinyGo(t *testing.T, file string) []byte {
 	return projecttest.Compile(t, dir)
 }
 
-// languages are the guests, and what differs in them.
+// languages are the guests and their differences.
 var languages = []struct {
 	name   string
 	build  func(t *testing.T) []byte
@@ -137,8 +137,8 @@ var languages = []struct {
 	}, map[string]any{"start": 44.0, "walked": 305.0}},
 }
 
-// TestLanguages makes each guest report of the same directory: in what the start has left, in an instance that was reset, and then without
-// a grant. The process has few descriptors for guests, so that none may be lost.
+// TestLanguages lets each guest report on the same directory: in a new instance, in one that was reset, and then without a grant. Guests have few
+// file descriptors, so that a lost one would be noticed.
 // Proves: Files are read, and nothing else
 // Proves: Nothing without a grant
 func TestLanguages(t *testing.T) {
@@ -184,7 +184,7 @@ func TestLanguages(t *testing.T) {
 			if n := log.Count("capability=files") - used; n > 0 {
 				t.Errorf("without a grant: %d uses are counted", n)
 			}
-			if l.name == "python" { // which raises an exception
+			if l.name == "python" { // this raises an exception
 				var failed *sandbox.Error
 				if !errors.As(err, &failed) || !strings.HasPrefix(failed.Message, "PermissionError: ") {
 					t.Errorf("without a grant: got %v, %v", got, err)

@@ -1,6 +1,6 @@
-// Package foreign_test builds and runs the tool of docs/coming-from.md as the page shows it for other tool servers, and compares what those answer
-// with what toolsrv does. make test-foreign installs them, and runs this. Wassette and hyper-mcp themselves are not run: no registry of packages has the first
-// for every Linux, or the second built. Wasmtime and Extism, which are in them, run what is for them.
+// Package foreign_test builds and runs the tool in docs/coming-from.md as the page shows it for other tool servers, and compares their answers with
+// toolsrv's. make test-foreign installs them, and runs this. Wassette and hyper-mcp themselves are not run: no package registry has the first for
+// every Linux, or a build of the second. Wasmtime and Extism, on which they are based, run their tools instead.
 package foreign_test
 
 import (
@@ -22,13 +22,13 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/pagetest"
 )
 
-// texts are counted by all, and have as many words as counts.
+// texts are the texts whose words are counted, and counts the right numbers.
 var (
 	texts  = []string{"to be or not to be", "", " naïve\tcafé\n", "один два три"}
 	counts = []int{6, 0, 2, 3}
 )
 
-// goPDK is what go get writes of it; the tests of a page ask no proxy for versions.
+// goPDK is what go get writes about the PDK; tests of a page ask no proxy for versions.
 const (
 	goPDK    = "github.com/extism/go-pdk v1.1.3"
 	goPDKSum = "github.com/extism/go-pdk v1.1.3 h1:hfViMPWrqjN6u67cIYRALZTZLk/enSPpNKa+rZ9X2SQ=\n" +
@@ -39,7 +39,7 @@ const (
 type page struct {
 	shell *pagetest.Shell
 	text  string
-	bin   string // the folder of the others' programs
+	bin   string // the folder of the other projects' programs
 }
 
 func TestComingFrom(t *testing.T) {
@@ -99,7 +99,7 @@ func compare(t *testing.T, got []int) {
 	}
 }
 
-// others has others.py ask one of them.
+// others lets others.py ask one of the servers.
 func (p *page) others(t *testing.T, what string, arguments ...string) {
 	t.Helper()
 	ask, err := filepath.Abs("others.py")
@@ -122,7 +122,7 @@ func (p *page) others(t *testing.T, what string, arguments ...string) {
 	compare(t, got)
 }
 
-// plugin builds a plug-in of Extism in Go.
+// plugin builds an Extism plug-in in Go.
 func (p *page) plugin(t *testing.T, folder string) string {
 	t.Helper()
 	p.put(t, folder+"/go.mod", "module example.com/words\n\ngo 1.24\n\nrequire "+goPDK+"\n")
@@ -137,7 +137,7 @@ func (p *page) component(t *testing.T) {
 }
 
 func (p *page) mcpo(t *testing.T) {
-	// Where it listens it does not say before it does.
+	// It prints its address only once it listens.
 	serve := strings.Replace(p.command(t, "mcpo"), "--port 8000", "--host 127.0.0.1 --port 0", 1)
 	p.served(t, serve, regexp.MustCompile(`running on http://(\S+)`), "/count_words")
 }
@@ -163,7 +163,7 @@ func (p *page) toolsrv(t *testing.T, folder string) {
 	p.served(t, serve, regexp.MustCompile(`"msg":"listening","address":"([^"]+)"|REST +http://([^/ ]+)`), "/text/count_words")
 }
 
-// served starts a server, which says where it listens, and asks its tool.
+// served starts a server, which prints its address, and calls its tool.
 func (p *page) served(t *testing.T, command string, address *regexp.Regexp, path string) {
 	t.Helper()
 	server := p.shell.Command("exec " + command)
@@ -176,7 +176,7 @@ func (p *page) served(t *testing.T, command string, address *regexp.Regexp, path
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = server.Process.Kill() // it may be gone
+		_ = server.Process.Kill() // the process may be gone
 		_ = server.Wait()
 	})
 	var seen bytes.Buffer
@@ -197,7 +197,7 @@ func (p *page) served(t *testing.T, command string, address *regexp.Regexp, path
 	compare(t, got)
 }
 
-// post asks until there is an answer: the tool may not be ready yet.
+// post repeats a request until there is an answer, since the tool may not be ready yet.
 func post(t *testing.T, url, text string) (words int) {
 	t.Helper()
 	body, err := json.Marshal(map[string]string{"text": text})

@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// bundle writes a bundle as it should be: a number of files, and their names and contents.
+// bundle writes a valid bundle: a number of files, and their names and contents.
 func bundle(count uint32, files ...string) []byte {
 	b := binary.LittleEndian.AppendUint32([]byte("TSB1"), count)
 	for i := 0; i+1 < len(files); i += 2 {
@@ -33,14 +33,14 @@ func lengths(name, data uint32, rest string) []byte {
 	return append(binary.LittleEndian.AppendUint32(b, data), rest...)
 }
 
-// A hostile bundle is one that nobody would write by accident.
+// A hostile is a bundle that nobody would write by accident.
 type hostile struct {
 	name    string
 	content []byte
 }
 
-// ended reports whether a call ended with an error for its author, or at a limit. Two bundles may trap: one that lies over the
-// engine's own data, and one whose script ends the engine.
+// ended reports whether a call ended with an error for its author, or at a limit. Two bundles may trap: one that overlaps the engine's own data, and
+// one whose script ends the engine.
 func (h *hostile) ended(err error) bool {
 	var e *sandbox.Error
 	if !errors.As(err, &e) {
@@ -55,8 +55,8 @@ func (h *hostile) ended(err error) bool {
 	return false
 }
 
-// TestBundles gives the engines hostile bundles. What reads them is the engine, in its sandbox: describing the
-// tool and calling it end with an error, and the engine serves others as before.
+// TestBundles gives the engines hostile bundles. Only the engine reads them, in its sandbox: describing and calling the tool end with an error, and
+// the engine serves others as before.
 func TestBundles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: not with -short")
@@ -103,7 +103,7 @@ func TestBundles(t *testing.T) {
 				{"start that recurses", bundle(1, l.script, map[language]string{python: "def f(): f()\nf()", javascript: "(function f() { f(); })()"}[l])},
 				{"import of itself", bundle(1, l.script, map[language]string{python: "import script", javascript: `import "./script.js";`}[l])},
 			} {
-				if i%4 != 0 && testkit.Race(t) { // each has the whole engine read, on one goroutine
+				if i%4 != 0 && testkit.Race(t) { // for each, the whole engine is read, on one goroutine
 					continue
 				}
 				m, err := wasmbin.Parse(e.Module())
@@ -128,7 +128,7 @@ func TestBundles(t *testing.T) {
 					t.Errorf("%s: a call gets %s, %v", test.name, clip(output), err)
 				}
 			}
-			// The engine itself is as it was.
+			// The engine itself has not changed.
 			if output, err := call(t, l.load(t, host, well[l]), "{}", ample); err != nil || !bytes.Equal([]byte(output), []byte(`"well"`)) {
 				t.Errorf("afterwards a script answers %s, %v", output, err)
 			}

@@ -44,7 +44,7 @@ export const act = tool({
 `,
 }
 
-// TestDrawnAnew makes calls draw random numbers and read clocks: these are not what the snapshot had.
+// TestDrawnAnew lets calls draw random numbers and read clocks: these must not be the snapshot's.
 func TestDrawnAnew(t *testing.T) {
 	t.Parallel()
 	for l, source := range fresh {

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// An attack is code in a call, and how the call has to end: with one of these outcomes, or with a result where that is ok.
+// An attack is code for a call, and how the call must end: with one of these outcomes, or with a result if ok is true.
 type attack struct{ name, code, want string }
 
 const (
@@ -268,8 +268,7 @@ export const act = tool({
 });
 `
 
-// TestAttacks has scripts do what never ends, and what no script should do. Each call ends as it has to, in time, and the next
-// one is well.
+// TestAttacks lets scripts do things that never end, and things that no script should do. Each call ends as it must, in time, and the next one works.
 // Proves: Limits hold, one by one and in sum
 func TestAttacks(t *testing.T) {
 	if testing.Short() {
@@ -301,7 +300,7 @@ func TestAttacks(t *testing.T) {
 			l := limits.Limits{Timeout: 500 * time.Millisecond, Concurrency: 1}
 			for i, a := range test.all {
 				got := a.run(t, p, i, l)
-				if got == timeout && !a.wants(got) { // the machine is busy with something else
+				if got == timeout && !a.wants(got) { // the machine is busy with other work
 					got = a.run(t, p, i, ample)
 				}
 				if !a.wants(got) {
@@ -315,7 +314,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// wants reports whether a call may end in that way.
+// wants reports whether a call may have that outcome.
 func (a attack) wants(got string) bool { return slices.Contains(strings.Fields(a.want), got) }
 
 // run calls the attack, and returns how the call ended.

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A leftover is something that a call may leave behind: code that does so, and an expression that sees it.
+// A leftover is something that a call may leave behind: code that leaves it, and an expression that finds it.
 type leftover struct{ name, leave, see string }
 
 var pythonLeftovers = []leftover{
@@ -276,8 +276,8 @@ func filled(script string, all []leftover) string {
 	return strings.NewReplacer("%LEAVE%", "["+strings.Join(leave, ",")+"]", "%SEE%", "["+strings.Join(see, ",")+"]").Replace(script)
 }
 
-// TestLeftovers makes calls leave something behind. The call itself sees it, and the next one, in the same instance, sees what the first of
-// all calls saw.
+// TestLeftovers lets calls leave something behind. The call itself finds it, and the next call, in the same instance, finds only what the first of
+// all calls found.
 // Proves: Nothing is left of a call
 func TestLeftovers(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// A grammar is what programs of a language are made of. NAME, OTHER, FIELD, NUMBER, TEXT and BODY are filled in.
+// A grammar has the parts from which programs in a language are made. NAME, OTHER, FIELD, NUMBER, TEXT and BODY are filled in.
 type grammar struct {
 	language   language
 	statements []string
@@ -256,8 +256,7 @@ func (g *grammar) write(r *rand.Rand) string {
 	return strings.Replace(g.program, "STATEMENTS", out.String(), 1)
 }
 
-// differ runs a generated program with some inputs, over and over in one instance, and each in a program that was loaded for this
-// call alone.
+// differ runs a generated program with some inputs, all in one instance again and again, and each in a program that was loaded for that call alone.
 func (g *grammar) differ(t *testing.T, host *sandbox.Engine, seed uint64) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -291,7 +290,7 @@ func (g *grammar) differ(t *testing.T, host *sandbox.Engine, seed uint64) {
 	}
 }
 
-// answer calls a tool, and returns what comes of it as text.
+// answer calls a tool, and returns the outcome as text.
 func answer(t *testing.T, p *sandbox.Program, input string) string {
 	t.Helper()
 	result, err := call(t, p, input, ample)
@@ -301,8 +300,8 @@ func answer(t *testing.T, p *sandbox.Program, input string) string {
 	return result
 }
 
-// FuzzPrograms compares an instance that was reset with one that is new: generated programs leave things behind, and what each call
-// answers must not depend on the calls before it.
+// FuzzPrograms compares an instance that was reset with a new one: generated programs leave things behind, and the answer to a call must not depend
+// on earlier calls.
 // Proves: Nothing is left of a call
 func FuzzPrograms(f *testing.F) {
 	if testing.Short() {
@@ -316,7 +315,7 @@ func FuzzPrograms(f *testing.F) {
 	}
 	host := host(f)
 	for l, source := range well {
-		l.load(f, host, source) // what an input may not have to wait for: after 10 s the fuzzer says that it hangs
+		l.load(f, host, source) // made before fuzzing: after 10 s, the fuzzer says that an input hangs
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, inPython bool) {
 		g := &javascriptGrammar

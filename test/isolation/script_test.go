@@ -1,5 +1,5 @@
-// Package isolation_test attacks the interpreters with scripts: what a call leaves behind is gone in the next one, and what has no end
-// ends at a limit.
+// Package isolation_test attacks the interpreters with scripts: what a call leaves behind must be gone in the next one, and endless work must end at
+// a limit.
 package isolation_test
 
 import (
@@ -19,10 +19,10 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m, "wazero", "internal/runtime/sandbox.") }
 
-// A language is one of those that scripts are written in.
+// A language is a language of scripts.
 type language struct {
 	name   string
-	script string // the name of a script
+	script string // the file name of a script
 }
 
 var (
@@ -71,7 +71,7 @@ var shared struct {
 	users int
 }
 
-// host returns a sandbox that other tests use, too.
+// host returns a sandbox that tests share.
 func host(t testing.TB) *sandbox.Engine {
 	t.Helper()
 	shared.Lock()
@@ -84,7 +84,7 @@ func host(t testing.TB) *sandbox.Engine {
 		shared.host = h
 		for _, l := range []language{python, javascript} {
 			if module, err := l.write(well[l]); err == nil {
-				if _, err := h.Load(module, h.Modules()...); err != nil { // closed with the sandbox
+				if _, err := h.Load(module, h.Modules()...); err != nil { // closed when the sandbox is
 					t.Error(err)
 				}
 			}

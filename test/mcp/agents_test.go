@@ -15,9 +15,9 @@ import (
 	"testing"
 )
 
-// TestAgents runs each program of examples/agents with the libraries that it uses, unchanged but for the address of the
-// server. A server of the test stands for the services of the models: it asks for math-add with "two" and 3, with 2 and 3 when it is
-// told that "two" is wrong, and then says what it was told.
+// TestAgents runs each program of examples/agents with its libraries; only the address of the server is changed. A server of the test stands in for
+// the services of the models: it asks for math-add with "two" and 3, then with 2 and 3 when it is told that "two" is wrong, and then repeats the
+// result.
 func TestAgents(t *testing.T) {
 	t.Parallel()
 	serve := func(inTools string) (s setup, url string) {
@@ -148,7 +148,7 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// TestOpenWebUI has a server with the configuration of docs/mcp.md do what the page of Open WebUI asks of it in a browser.
+// TestOpenWebUI sends a server with the configuration in docs/mcp.md the requests that the page of Open WebUI makes in a browser.
 func TestOpenWebUI(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/mcp.md")
@@ -213,15 +213,15 @@ func TestOpenWebUI(t *testing.T) {
 	}
 }
 
-// models stands for the services of OpenAI, Anthropic and Google.
+// models stands in for the services of OpenAI, Anthropic and Google.
 type models struct {
 	t     *testing.T
 	mu    sync.Mutex
 	asked bool
-	tools map[string]bool // that the model was offered
+	tools map[string]bool // the tools that the model was offered
 }
 
-// asked is what the services are sent, as far as it matters here.
+// asked is a request to the services, as far as it matters here.
 type asked struct {
 	Tools []struct {
 		Type, Name, Description string
@@ -317,7 +317,7 @@ func (m *models) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// result returns what a tool has returned last, as the model is told, or "" where none was called yet.
+// result returns the last result of a tool in a request to the model, or "" if no tool was called yet.
 func (in *asked) result(t *testing.T) (last string) {
 	for _, content := range in.Contents {
 		for _, part := range content.Parts {

@@ -12,9 +12,9 @@ import (
 
 const suiteLimit = 5 * time.Minute // of one run of the suite
 
-// TestConformance runs the official suite for each version that is served. What may fail stands in expected/, each entry with
-// its reason; what stands there and passes fails the test, too. The suite runs some scenarios without scoring them: those that a server
-// of tools can pass are run again by name, so that they count.
+// TestConformance runs the official suite for each version that is served. expected/ lists what may fail, each entry with its reason; an entry that
+// passes fails the test, too. The suite runs some scenarios without scoring them: those that a server of tools can pass are run again by name, so
+// that they count.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -53,7 +53,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// verdict is the end of what the suite prints: which failures were not expected, and which were and didn't come.
+// verdict matches the end of the suite's output: failures that were not expected, and expected ones that did not happen.
 func verdict(stdout string) string {
 	for _, heading := range []string{"Stale baseline entries", "Unexpected failures"} {
 		if i := strings.Index(stdout, heading); i >= 0 {
@@ -110,7 +110,7 @@ func startChanging(t *testing.T) (url string) {
 	})
 }
 
-// TestExpectedFailures holds the entries of expected/ to their reasons: a comment above each group of them.
+// TestExpectedFailures checks that each group of entries in expected/ has a comment with the reason above it.
 func TestExpectedFailures(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("expected/*.yml")

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestExamples makes the SDK for TypeScript call every example tool with its own examples, in both eras: none of the results breaks
-// the output schema that the client was shown.
+// TestExamples calls every example tool with its own examples through the TypeScript SDK, in both versions of the protocol: no result breaks the
+// output schema that the client was shown.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	type example struct {

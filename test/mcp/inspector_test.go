@@ -35,7 +35,7 @@ func newInspector(t *testing.T, era string, server map[string]any) *inspector {
 	return i
 }
 
-// environment has its files where they end with the test.
+// environment puts the Inspector's files into folders that are removed with the test.
 func (i *inspector) environment() []string {
 	return []string{"HOME=" + i.home, "MCP_INSPECTOR_SECRET_STORE=memory"}
 }
@@ -65,8 +65,8 @@ func (i *inspector) do(t *testing.T, wantCode int, arguments ...string) (stdout,
 // toolFailed is the code with which the Inspector ends when a tool says that it failed, or isn't there.
 const toolFailed = 5
 
-// TestInspector makes the command line of the Inspector list and call tools, pass wrong arguments, call a disabled tool, save an
-// image and see a tool that has appeared, in both eras of the protocol, over HTTP and stdio. It shows no progress.
+// TestInspector lets the Inspector's command line list and call tools, pass wrong arguments, call a disabled tool, save an image and notice a new
+// tool, in both versions of the protocol, over HTTP and stdio. The Inspector shows no progress.
 func TestInspector(t *testing.T) {
 	t.Parallel()
 	for _, era := range []string{"legacy", "modern"} {
@@ -119,8 +119,7 @@ func TestInspector(t *testing.T) {
 	}
 }
 
-// TestInspectorStrict has the Inspector judge how portable the schemas of all example tools are: it finds nothing that clients
-// refuse.
+// TestInspectorStrict lets the Inspector check how portable the schemas of all example tools are: it finds nothing that clients would refuse.
 func TestInspectorStrict(t *testing.T) {
 	t.Parallel()
 	s := prepare(t, "")
@@ -142,7 +141,7 @@ func TestInspectorStrict(t *testing.T) {
 	}
 }
 
-// TestInspectorGoesAway interrupts the Inspector while its call runs: the call is cancelled, long before its time is over.
+// TestInspectorGoesAway interrupts the Inspector while its call runs: the call is cancelled long before its time limit.
 func TestInspectorGoesAway(t *testing.T) {
 	t.Parallel()
 	s := prepare(t, "")
@@ -175,7 +174,7 @@ func TestInspectorGoesAway(t *testing.T) {
 		if err := client.Process.Signal(os.Interrupt); err != nil {
 			t.Fatal(err)
 		}
-		_ = client.Wait() // it says that it was interrupted
+		_ = client.Wait() // the exit code says that it was interrupted
 		await("request")
 	}
 }

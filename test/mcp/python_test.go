@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestPython has the Python SDK, in both of its lines, and FastMCP's client do what TestTypeScript has its clients do.
-// client.py has the checks.
+// TestPython does the same as TestTypeScript with the Python SDK, in both of its major versions, and with FastMCP's client. client.py has the checks.
 func TestPython(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, client, era string }{

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSearch makes a client find a tool by words and call it, where the list has nothing but the two tools for that.
+// TestSearch lets a client find a tool by words and call it, if the list only has the two tools for that.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	s := prepare(t, "", "[mcp]\nsearch = \"always\"\n")
@@ -52,7 +52,7 @@ func TestSearch(t *testing.T) {
 				if err := json.Unmarshal([]byte(text), &sum); err != nil || len(sum.Result.Content) != 1 || sum.Result.Content[0].Text != "5" {
 					t.Errorf("the sum is %s, %v", text, err)
 				}
-				// What is wrong with the arguments is said as by the tool itself.
+				// Errors about the arguments are the same as with the tool itself.
 				i.do(t, toolFailed, "--method", "tools/call", "--tool-name", "call_tool", "--tool-args-json", `{"name": "math-add", "arguments": {"a": 2}}`)
 			})
 		}

@@ -1,4 +1,4 @@
-// Package mcp_test has the clients of others take the running server. run.sh runs it, and builds what it needs.
+// Package mcp_test tries the running server with other projects' clients. run.sh runs it, and builds what it needs.
 package mcp_test
 
 import (
@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	startLimit  = time.Minute     // of a service, until it is ready
-	clientLimit = 2 * time.Minute // of a client, with all its checks
+	startLimit  = time.Minute     // until a service is ready
+	clientLimit = 2 * time.Minute // for a client with all its checks
 )
 
-// setting returns what run.sh passes.
+// setting returns a value that run.sh passes.
 func setting(t *testing.T, name string) string {
 	t.Helper()
 	value := os.Getenv(name)
@@ -33,7 +33,7 @@ func setting(t *testing.T, name string) string {
 	return value
 }
 
-// settings of every service: a disabled tool, and a tool that runs one call at a time.
+// settings are the settings of every service: a disabled tool, and a tool that runs one call at a time.
 const settings = `
 [[override]]
 match = "test_spin"
@@ -46,7 +46,7 @@ match = "test_wait"
 timeout = "1m"
 `
 
-// withToken is configured where clients need the token.
+// withToken is the configuration if clients need the token.
 const (
 	token     = "a-token-of-the-tests"
 	withToken = "[auth]\nrequired = true\ntokens = ['" + token + "']\n"
@@ -84,7 +84,7 @@ func prepare(t *testing.T, inTools string, tables ...string) setup {
 	return s
 }
 
-// put makes the directory hold a copy of a file from one moment to the next.
+// put copies a file into the directory in one step.
 func (s setup) put(file, name string) error {
 	module, err := os.ReadFile(file)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s setup) put(file, name string) error {
 	return os.Rename(path+".tmp", path)
 }
 
-// stdio is the command by which a client starts the server.
+// stdio returns the command with which a client starts the server.
 func (s setup) stdio(t *testing.T) []string {
 	return []string{setting(t, "TOOLSRV"), "mcp", "--config", s.config}
 }
@@ -153,13 +153,13 @@ func (s setup) start(t *testing.T, each func(line logLine)) (url string) {
 	return ""
 }
 
-// A logLine is what toolsrv writes where stderr is not a terminal.
+// A logLine is a line that toolsrv writes if stderr is not a terminal.
 type logLine struct {
 	Level, Msg, Address, Code string
 	text                      string
 }
 
-// lines returns the lines of a log, one after the other.
+// lines returns the lines of a log, one after another.
 func lines(r io.Reader) func(yield func(logLine) bool) {
 	return func(yield func(logLine) bool) {
 		s := bufio.NewScanner(r)
@@ -221,7 +221,7 @@ func node(t *testing.T) string {
 	return "node"
 }
 
-// clip keeps what a reader of a failure needs of a long output: its end.
+// clip returns the end of a long output, which is the useful part after a failure.
 func clip(text string) string {
 	const most = 8 << 10
 	if len(text) > most {

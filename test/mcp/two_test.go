@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// TestTwoServers has the TypeScript SDK do what TestTypeScript has it do, at two servers with one state in NATS, behind a balancer that sends each request
-// to the other one than the request before.
+// TestTwoServers does the same as TestTypeScript with two servers that share a state in NATS, behind a balancer that sends successive requests to
+// different servers.
 func TestTwoServers(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, sdk, era string }{
@@ -98,7 +98,7 @@ func balance(t *testing.T, servers ...string) string {
 				t.Error(err)
 			}
 			r.SetURL(to)
-			// Go's proxy closes the connection where the server answers before the whole body was read.
+			// Go's proxy closes the connection if the server answers before the whole body was read.
 			body, err := io.ReadAll(r.In.Body)
 			if err != nil {
 				t.Error(err)

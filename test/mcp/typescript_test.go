@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestTypeScript makes the TypeScript SDK list and call tools, pass wrong arguments, call a disabled tool, get an image, hear
-// progress, cancel a call, and learn of a tool that appears; over HTTP also with a wrong token, and at the address of a
-// namespace. It is both lines of the SDK, each version of the protocol, over HTTP and stdio. client.mjs has the checks.
+// TestTypeScript lets the TypeScript SDK list and call tools, pass wrong arguments, call a disabled tool, get an image, follow progress, cancel a
+// call, and notice a new tool; over HTTP also with a wrong token, and at the address of a namespace. It tries both major versions of the SDK with
+// each version of the protocol, over HTTP and stdio. client.mjs has the checks.
 func TestTypeScript(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, sdk, era string }{
@@ -44,7 +44,7 @@ func TestTypeScript(t *testing.T) {
 	}
 }
 
-// checks is how many a client reports: one that reports fewer has not come to its end.
+// checks is how many checks a client reports: one that reports fewer has not finished.
 const checks = 15
 
 // report makes a subtest of each line that a client wrote, and checks their number.

@@ -17,7 +17,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state/nats"
 )
 
-// TestAway takes the servers away from two replicas: they read what they knew, write nothing, and say so; once the servers are back, they agree again.
+// TestAway stops the NATS servers of two replicas: the replicas still read what they knew, write nothing, and say so; once the servers are back, they
+// agree again.
 func TestAway(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -62,7 +63,7 @@ func TestAway(t *testing.T) {
 	})
 }
 
-// TestWithoutQuorum leaves one of three nodes: writes fail in bounded time, reads go on, and all is well once there are two.
+// TestWithoutQuorum stops two of three nodes: writes fail in bounded time, reads continue, and everything works again once there are two nodes.
 func TestWithoutQuorum(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)
@@ -93,7 +94,8 @@ func TestWithoutQuorum(t *testing.T) {
 	t.Logf("a write is taken %v after the second node was started", time.Since(began))
 }
 
-// TestNobodyLeads leaves one of three nodes while nobody writes. It still answers, with what it has itself: the store is cut off all the same.
+// TestNobodyLeads stops two of three nodes while nobody writes. The third still answers with its own data, but the store counts as cut off all the
+// same.
 func TestNobodyLeads(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)
@@ -105,7 +107,7 @@ func TestNobodyLeads(t *testing.T) {
 	eventually(t, "the store is whole again", func() bool { return s.CutOff() == nil })
 }
 
-// TestIsolatedNode cuts the node that a store is connected to off from the others: the store goes to one of those, and writes there.
+// TestIsolatedNode cuts the node that a store is connected to off from the other nodes: the store connects to one of those, and writes there.
 func TestIsolatedNode(t *testing.T) {
 	t.Parallel()
 	c, between := startGated(t)
@@ -136,7 +138,7 @@ func TestIsolatedNode(t *testing.T) {
 	}
 }
 
-// startGated starts three nodes that reach each other by gates. It returns these by the names of both nodes.
+// startGated starts three nodes that reach each other through gates, and returns the gates by the names of both nodes.
 func startGated(t *testing.T) (c *cluster, between map[string][]*gate) {
 	t.Helper()
 	between = map[string][]*gate{}
@@ -157,7 +159,7 @@ func startGated(t *testing.T) (c *cluster, between map[string][]*gate) {
 	return c, between
 }
 
-// TestCatchUp has a replica that missed many changes know them once it is back.
+// TestCatchUp checks that a replica that has missed many changes gets them once it is back.
 func TestCatchUp(t *testing.T) {
 	c := start(t, 1, nil)
 	gate := newGate(t, c)
@@ -192,7 +194,7 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
-// TestMadeAnew has somebody delete the bucket: nothing is forgotten that was known, and nothing is written over.
+// TestMadeAnew lets somebody delete the bucket: replicas forget nothing, and overwrite nothing.
 func TestMadeAnew(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -220,7 +222,7 @@ func TestMadeAnew(t *testing.T) {
 	}
 }
 
-// TestMadeAnewWithMore has somebody put another bucket in place of the state's, in which more has happened.
+// TestMadeAnewWithMore lets somebody replace the state's bucket by another one with more changes.
 func TestMadeAnewWithMore(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -247,7 +249,7 @@ func TestMadeAnewWithMore(t *testing.T) {
 	}
 }
 
-// TestSameBucket has all nodes of a cluster end and begin, one of them with nothing, and each of them lead: the bucket is the same one.
+// TestSameBucket restarts all nodes of a cluster, one of them without its data, and makes each of them the leader: the bucket stays the same.
 func TestSameBucket(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)
@@ -266,7 +268,7 @@ func TestSameBucket(t *testing.T) {
 	write()
 	for i := range c.nodes {
 		c.stop(i)
-		if i == 1 { // it has to be told all by the others
+		if i == 1 { // it has to get all data from the others
 			if err := os.RemoveAll(c.options[i].StoreDir); err != nil {
 				t.Fatal(err)
 			}
@@ -282,14 +284,14 @@ func TestSameBucket(t *testing.T) {
 				return true
 			}
 			_, _ = conn.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_toolsrv", fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, o.ServerName), time.Second)
-			time.Sleep(time.Second) // until it is elected
+			time.Sleep(time.Second) // until the node is elected
 			return false
 		})
 		write()
 	}
 }
 
-// TestNobodyThere opens a state whose servers do not exist: it ends in time, and says what it waited for.
+// TestNobodyThere opens a state whose servers do not exist: it fails in time, and says what it waited for.
 func TestNobodyThere(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)

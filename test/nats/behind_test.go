@@ -15,8 +15,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state/nats"
 )
 
-// TestReadAnewFromBehind has states begin while a node is behind that has keys which were deleted so long ago that their markers have ended. The node
-// catches up while they read: none of them has a deleted key, then or later.
+// TestReadAnewFromBehind opens states while a node is behind: the node has keys that were deleted so long ago that their markers have expired. It
+// catches up while the states read: none of them ever has a deleted key.
 func TestReadAnewFromBehind(t *testing.T) {
 	t.Parallel()
 	c, between := startGated(t)
@@ -70,7 +70,7 @@ func TestReadAnewFromBehind(t *testing.T) {
 			g.held.Store(subjects)
 		}
 	}
-	hold(regexp.MustCompile(`^\$NRG\.[A-Z]+\.S-`)) // what the nodes of a stream tell each other
+	hold(regexp.MustCompile(`^\$NRG\.[A-Z]+\.S-`)) // the messages of a stream's nodes to each other
 	each(func(key string) error {
 		_, err := space.Delete(t.Context(), key, state.Any)
 		return err
@@ -79,10 +79,10 @@ func TestReadAnewFromBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject("$KV.toolsrv.e.YQ.*")); err != nil { // as it is after an hour
+	if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject("$KV.toolsrv.e.YQ.*")); err != nil { // as after an hour
 		t.Fatal(err)
 	}
-	// A node that ends keeps what it has in place of how it came to it, which is all that it can tell another one then.
+	// A node that stops keeps only its data and not its log of changes, so it can only send another node the data.
 	for i := range c.nodes {
 		if i != behind {
 			c.stop(i)
@@ -94,7 +94,7 @@ func TestReadAnewFromBehind(t *testing.T) {
 			})
 		}
 	}
-	of := func(node int) (bucket server.StreamDetail) { // as the node itself has it
+	of := func(node int) (bucket server.StreamDetail) { // the node's own view
 		all, err := c.nodes[node].Jsz(&server.JSzOptions{Accounts: true, Streams: true, Consumer: true})
 		if err != nil {
 			t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
-// BenchmarkState measures a write, a read, and how long it takes until another replica has a write.
+// BenchmarkState measures a write, a read, and the time until another replica has a write.
 func BenchmarkState(b *testing.B) {
 	for _, nodes := range []int{1, 3} {
 		c := start(b, nodes, nil)

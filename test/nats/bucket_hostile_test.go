@@ -23,7 +23,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state/nats"
 )
 
-// objectsOf returns the object bucket of the replicas, as anybody has it who may write there.
+// objectsOf returns the object bucket of the replicas, as seen by anybody who may write to it.
 func objectsOf(t testing.TB, c *cluster) (jetstream.ObjectStore, jetstream.JetStream) {
 	t.Helper()
 	js, _ := raw(t, c)
@@ -34,13 +34,13 @@ func objectsOf(t testing.TB, c *cluster) (jetstream.ObjectStore, jetstream.JetSt
 	return store, js
 }
 
-// recordOf returns a record of a file, as toolsrv writes it.
+// recordOf returns the record of a file in toolsrv's form.
 func recordOf(digest string, size int64) []byte {
 	return fmt.Appendf(nil, "\x01"+`{"digest":%q,"kept":[{"digest":%q,"size":%d,"since":"2026-11-27T12:00:00Z"}]}`, digest, digest, size)
 }
 
-// TestBucketBadContent has somebody write other bytes under a digest, take a content away, and lie about its size: it is refused with its reason, what
-// was served of the file stays, other files don't suffer, and putting the file again heals it.
+// TestBucketBadContent lets somebody write other bytes under a digest, remove a content, and lie about its size: the file is refused with the reason,
+// its served version stays, other files are not affected, and putting the file again repairs it.
 func TestBucketBadContent(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -107,7 +107,7 @@ func TestBucketBadContent(t *testing.T) {
 		})},
 	} {
 		bad.spoil()
-		fresh := startReplica(t, c.url(), nil) // whose cache does not have it
+		fresh := startReplica(t, c.url(), nil) // its cache does not have the file
 		served(t, []*replica{fresh}, "/math/add", one.call("/math/add"))
 		set("math/add.wasm", recordOf(digest, int64(len(good))))
 		why := ""
@@ -136,7 +136,7 @@ func TestBucketBadContent(t *testing.T) {
 	}
 }
 
-// TestBucketBadRecords writes records that no server writes: those are not served, and all else is.
+// TestBucketBadRecords writes records that no server would write: their files are not served, and all others are.
 func TestBucketBadRecords(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -185,7 +185,7 @@ func TestBucketBadRecords(t *testing.T) {
 			t.Errorf("got %v", tools)
 		}
 	}
-	// A newer record stays as it is; others can be put right.
+	// A record of a newer version is not changed; others can be repaired.
 	if a := one.put("newer.wasm", tool(t, "newer", "", 0, "newer")); a.code == 200 || !strings.Contains(a.body, "newer version of toolsrv") {
 		t.Errorf("over a newer record: %v", a)
 	}
@@ -213,7 +213,7 @@ func agree(t testing.TB, all []*replica) {
 	})
 }
 
-// TestBucketTogether has three servers put and roll back the same file at the same time: one of them wins, the others are told.
+// TestBucketTogether lets three servers put and roll back the same file at the same time: one of them wins, and the others are told.
 func TestBucketTogether(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -259,8 +259,8 @@ func TestBucketTogether(t *testing.T) {
 	}
 }
 
-// TestBucketOnePath has servers put files with the same tool at the same time: all serve the one that was there first, also after a start, and the other one
-// once that is gone.
+// TestBucketOnePath lets servers put files with the same tool at the same time: all serve the one that was first, also after a restart, and the other
+// one once the first is removed.
 func TestBucketOnePath(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -294,14 +294,14 @@ func TestBucketOnePath(t *testing.T) {
 			t.Error(a)
 		}
 		left := "404"
-		if answers[1-first].code == 503 { // the second file lies there
+		if answers[1-first].code == 503 { // the second file is stored already
 			left = fmt.Sprintf("v%d-%02d", 1-first, round)
 		}
 		served(t, all, path, left)
 	}
 }
 
-// TestBucketAway cuts a server off: it serves what it has, takes no puts, and takes up what it missed. Started again, it fetches nothing twice.
+// TestBucketAway cuts a server off: it serves what it has, accepts no puts, and later catches up. After a restart, it fetches nothing twice.
 func TestBucketAway(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -344,7 +344,8 @@ func TestBucketAway(t *testing.T) {
 	served(t, []*replica{one}, "/math/add", "v0004")
 }
 
-// TestBucketCutInPut cuts the connection at every place of a put: afterwards the file is the old one or the new one, and the same put heals all.
+// TestBucketCutInPut cuts the connection at every point of a put: afterwards the file is the old or the new one, and the same put again repairs
+// everything.
 func TestBucketCutInPut(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -365,7 +366,7 @@ func TestBucketCutInPut(t *testing.T) {
 	}
 }
 
-// TestObjectsUnanswered has a node that takes questions and answers none: the state is not available then, which is no mistake of who asks.
+// TestObjectsUnanswered has a node that accepts requests and answers none: then the state counts as unavailable, and not the request as wrong.
 func TestObjectsUnanswered(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -388,7 +389,7 @@ func TestObjectsUnanswered(t *testing.T) {
 	}
 }
 
-// TestBucketCollect removes contents that no file and no version names, and what was left of puts that were cut off; and nothing else.
+// TestBucketCollect checks that exactly those contents are removed that no file and no version names, and the rest of interrupted puts.
 func TestBucketCollect(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)
@@ -426,7 +427,7 @@ func TestBucketCollect(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 3 { // and one before it had put the content whole
+	for range 3 { // and one before it had stored the whole content
 		if _, err := js.Publish(t.Context(), "$O.toolsrv_tools.C.AAAAAAAAAAAAAAAAAAAAAA", []byte("half")); err != nil {
 			t.Fatal(err)
 		}
@@ -445,7 +446,7 @@ func TestBucketCollect(t *testing.T) {
 	if removed, err := b.Collect(t.Context(), time.Hour); removed != 0 || err != nil {
 		t.Errorf("of what is young, %d were removed, %v", removed, err)
 	}
-	// A list may come from a node that is behind.
+	// The list may come from a node that is behind.
 	eventually(t, "all are there", func() bool { return len(names()) == 7 })
 	if removed, err := b.Collect(t.Context(), 0); removed != 5 || err != nil {
 		t.Errorf("removed %d, %v", removed, err)
@@ -462,7 +463,7 @@ func TestBucketCollect(t *testing.T) {
 	if err != nil || len(info.State.Subjects) != 4 {
 		t.Errorf("left are %v, %v, want two objects with their chunks", info.State.Subjects, err)
 	}
-	// Where a record can't be read, nobody knows what it needs.
+	// If a record can't be read, nobody knows which contents it needs.
 	if _, err := s.Space(bucket.Space("tools")).Set(t.Context(), "new.wasm", []byte("\x02{}"), state.Any, state.SetOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -472,7 +473,7 @@ func TestBucketCollect(t *testing.T) {
 	}
 }
 
-// TestBucketFull fills the bucket: a put is refused with what to do, and has room again once old contents are gone.
+// TestBucketFull fills the bucket: a put is refused with an error that says what to do, and there is room again once old contents are gone.
 func TestBucketFull(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestBucketPutLost has somebody take a content out of the bucket that all servers have in their caches. Putting the same file again on one of them, as
-// another server asks for, has the content there again.
+// TestBucketPutLost lets somebody remove a content from the bucket that all servers have in their caches. Putting the same file again on one of them,
+// as a new server's error advises, stores the content again.
 func TestBucketPutLost(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -40,7 +40,7 @@ func TestBucketPutLost(t *testing.T) {
 		if a := one.put("math/add.wasm", module); a.code != 200 || !strings.Contains(a.body, `"changed":true`) {
 			t.Errorf("%s: put the same: %v", name, a)
 		}
-		fresh := startReplica(t, c.url(), nil) // whose cache does not have it
+		fresh := startReplica(t, c.url(), nil) // its cache does not have the file
 		served(t, []*replica{fresh}, "/math/add", "v0001")
 		fresh.stop()
 	}

@@ -7,10 +7,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/config"
 )
 
-// TestBucketNoTemp puts a module and a script on a server without a folder for temporary files, as in a container whose system is read-only.
+// TestBucketNoTemp puts a module and a script on a server without a folder for temporary files, as in a read-only container.
 func TestBucketNoTemp(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
-	for _, name := range []string{"TMPDIR", "TMP", "TEMP"} { // those of Windows, too
+	for _, name := range []string{"TMPDIR", "TMP", "TEMP"} { // also the variables of Windows
 		t.Setenv(name, none)
 	}
 	c := start(t, 1, nil)

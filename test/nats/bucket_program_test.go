@@ -12,8 +12,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestBucketPrograms runs the program twice: commands change modules and scripts of a bucket on one of them, and the other one serves that, also after
-// the first was killed. A file outside the namespaces of the bucket is refused.
+// TestBucketPrograms runs the program twice: commands change modules and scripts of a bucket through one process, and the other one serves them, even
+// after the first is killed. A file outside the namespaces of the bucket is refused.
 func TestBucketPrograms(t *testing.T) {
 	testkit.NeedBuild(t, "go")
 	c := start(t, 1, nil)

@@ -28,7 +28,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
-// tool returns a module of some bytes with tools of these names that answer with text, five characters.
+// tool returns a module of about that many bytes with tools of these names, which answer with a text of five characters.
 func tool(t testing.TB, text, namespace string, size int, names ...string) []byte {
 	t.Helper()
 	m := manifest.Manifest{ABI: manifest.ABI, Namespace: namespace}
@@ -94,7 +94,7 @@ func startReplica(t testing.TB, natsURL string, change func(c *config.Config)) *
 	return r
 }
 
-// An answer is one of a server.
+// An answer is an answer of a server.
 type answer struct {
 	code int
 	etag string
@@ -160,7 +160,7 @@ func served(t testing.TB, all []*replica, path, want string) {
 	}
 }
 
-// TestBucket puts, rolls back and removes files on one of three servers: all serve the same, soon, with the same ETags.
+// TestBucket puts, rolls back and removes files on one of three servers: soon all serve the same, with the same ETags.
 func TestBucket(t *testing.T) {
 	c := start(t, 3, nil)
 	var all []*replica
@@ -188,7 +188,7 @@ func TestBucket(t *testing.T) {
 	}
 	slices.Sort(took)
 	t.Logf("a put of 100 KB is served by all three after p50 %v, p99 %v", took[puts/2], took[puts*99/100])
-	if p99 := took[puts*99/100]; p99 > 5*time.Second { // the bar is 1 s on a machine that does nothing else
+	if p99 := took[puts*99/100]; p99 > 5*time.Second { // the bar is 1 s on a quiet machine
 		t.Errorf("p99 is %v", p99)
 	}
 	last := fmt.Sprintf("v%04d", puts)

@@ -14,7 +14,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// TestCollectBehind removes what is not used while a node catches up that has lost all it had. What that one does not have yet is used all the same.
+// TestCollectBehind removes unused contents while a node that has lost its data catches up. Contents that this node does not have yet still count as
+// used.
 func TestCollectBehind(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -1,4 +1,4 @@
-// Package nats_test holds the state on NATS to what package state promises, with the real server in process.
+// Package nats_test checks that the state on NATS keeps the promises of package state, with the real server in process.
 package nats_test
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/statetest"
 )
 
-// open opens a state of a cluster, which is closed with the test.
+// open opens a state in a cluster, which is closed when the test ends.
 func open(t testing.TB, c *cluster, change func(o *nats.Options)) *nats.Store {
 	t.Helper()
 	o := nats.Options{URL: c.url(), Prefix: "toolsrv", Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))}
@@ -31,11 +31,11 @@ func open(t testing.TB, c *cluster, change func(o *nats.Options)) *nats.Store {
 	return s
 }
 
-// patient has a replica wait long for a node, since .ci/run has other steps take the processors meanwhile. Where nodes fail, a test waits for what a
-// server waits for.
+// patient makes a replica wait longer for a node, since other steps of .ci/run may use the processors meanwhile. If nodes fail, a test waits as long
+// as a server does.
 func patient(o *nats.Options) { o.Limit = 30 * time.Second }
 
-// TestConformance holds one replica to it, on one node and on three.
+// TestConformance tests one replica, on one node and on three.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{1, 3} {

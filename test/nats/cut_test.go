@@ -17,15 +17,15 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state/nats"
 )
 
-// A lossy way to a node can lose messages of a consumer, which nobody notices, and end in the middle of what another one reads.
+// A lossy is a proxy to a node. It can lose messages of a consumer unnoticed, and end the connection while another consumer reads.
 type lossy struct {
 	listener net.Listener
 
 	mu    sync.Mutex
 	loses bool           // messages of consumers
 	lost  map[string]int // by consumer
-	lifts uint64         // what is added to the sequences of the stream
-	cut   int            // after how many messages of a new consumer the connection ends; 0: never
+	lifts uint64         // a number that is added to the sequences of the stream
+	cut   int            // after how many messages of a new consumer the connection ends; 0 means never
 	came  map[string]int
 	cuts  int
 }
@@ -100,7 +100,7 @@ func (y *lossy) copy(to io.Writer, from io.Reader) {
 	}
 }
 
-// pass says whether a message passes. It gives those after a lost one the numbers of those before.
+// pass reports whether a message passes. After a lost message, it renumbers later ones so that there is no gap.
 func (y *lossy) pass(words []string) (passes, ends bool) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -140,8 +140,8 @@ func (y *lossy) set(loses bool, cut int) {
 	y.loses, y.cut = loses, cut
 }
 
-// TestForeignSequence has a node tell of a change under a sequence that the stream never had. What comes later seems older than that, so the store must not
-// seem whole: it would keep a revoked token for good.
+// TestForeignSequence lets a node send a change with a sequence number that the stream never had. Later changes then seem older, so the store must
+// not count as complete: it would keep a revoked token forever.
 func TestForeignSequence(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -177,8 +177,8 @@ func TestForeignSequence(t *testing.T) {
 	}
 }
 
-// TestReadAnewCut has a state read all anew because it missed that a key was deleted, and be cut off in the middle of that: it begins once more, and has the
-// key no more, of which no marker is left.
+// TestReadAnewCut lets a state read everything again because it missed that a key was deleted, and cuts it off in the middle: it begins once more,
+// and no longer has the key, although no marker of the key is left.
 func TestReadAnewCut(t *testing.T) {
 	c := start(t, 1, nil)
 	way := newLossy(t, c)
@@ -220,7 +220,7 @@ func TestReadAnewCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject("$KV.toolsrv.e.YQ."+base64.RawURLEncoding.EncodeToString([]byte("7")))); err != nil {
-		t.Fatal(err) // as it is after an hour
+		t.Fatal(err) // as after an hour
 	}
 	way.set(false, 0)
 	if err := set(one, "b", "key"); err != nil {
@@ -246,7 +246,7 @@ func TestReadAnewCut(t *testing.T) {
 	}
 }
 
-// TestForeignTurn has somebody delete the turn of a space, as with `nats kv del`: the space can be written all the same.
+// TestForeignTurn lets somebody delete the turn of a space, as with `nats kv del`: the space can still be written.
 func TestForeignTurn(t *testing.T) {
 	c := start(t, 1, nil)
 	s := open(t, c, nil)

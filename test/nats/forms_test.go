@@ -23,7 +23,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/tokens"
 )
 
-// reads returns the options of a version that knows a form of tokens, and counts for a while.
+// reads returns the options of a version that knows a form of tokens, and counts as present for a while.
 func reads(form byte, counts time.Duration) func(o *nats.Options) {
 	return func(o *nats.Options) { o.Forms, o.FormsFor = map[string]byte{"tokens": form, "audit": 1}, counts }
 }
@@ -37,7 +37,7 @@ func set(t *testing.T, s *nats.Store, form byte) error {
 	return err
 }
 
-// refused has a version not open the state.
+// refused checks that a version does not open the state.
 func refused(t *testing.T, c *cluster, change func(o *nats.Options)) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -59,7 +59,7 @@ func TestUpgrade(t *testing.T) {
 	old := []*nats.Store{open(t, c, reads(1, counts)), open(t, c, reads(1, counts))}
 	young := []*nats.Store{open(t, c, reads(2, counts)), open(t, c, reads(2, counts))}
 	until := time.Now().Add(2 * counts)
-	for time.Now().Before(until) { // for longer than a version counts that is gone
+	for time.Now().Before(until) { // for longer than a stopped version counts as present
 		for _, s := range young {
 			if form := formOf(s, 2); form != 1 {
 				t.Fatalf("the newer version may write the form %d beside the older one", form)
@@ -108,7 +108,8 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestFirstForms has a version that is alone from the beginning write its forms at once, and one that follows versions that said nothing wait for them.
+// TestFirstForms checks that a version that is alone from the beginning writes its forms at once, and that one after versions that announced nothing
+// waits for them.
 func TestFirstForms(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -134,7 +135,8 @@ func TestFirstForms(t *testing.T) {
 	}
 }
 
-// TestUpgradeCutOff cuts an older version off: it counts for a while. When it comes back after that, it gives up what it does not know, and wrote nothing.
+// TestUpgradeCutOff cuts an older version off: it counts as present for a while. When it comes back after that, it gives up the state, which it can't
+// read, and has written nothing.
 func TestUpgradeCutOff(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -175,7 +177,7 @@ func TestUpgradeCutOff(t *testing.T) {
 	}
 }
 
-// TestUpgradeRace starts an older version just when the newer one says that its form may be written: either is told of the other.
+// TestUpgradeRace starts an older version just when the newer one says that its form may be written: one of them learns of the other.
 func TestUpgradeRace(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -185,7 +187,7 @@ func TestUpgradeRace(t *testing.T) {
 			return func(o *nats.Options) { reads(form, counts)(o); o.Prefix = fmt.Sprint("race", round) }
 		}
 		_ = open(t, c, in(1, 300*time.Millisecond)).Close()
-		young := open(t, c, in(2, 10*time.Second)) // which looks each 10 ms
+		young := open(t, c, in(2, 10*time.Second)) // it checks every 10 ms
 		time.Sleep(240*time.Millisecond + rand.N(80*time.Millisecond))
 		if err := refused(t, c, in(1, time.Minute)); err != nil {
 			if !errors.Is(err, state.ErrNewer) {
@@ -204,7 +206,7 @@ func TestUpgradeRace(t *testing.T) {
 	t.Log(counts)
 }
 
-// TestManyStart starts many processes of a version at once: all have its form, and few have written that they know it.
+// TestManyStart starts many processes of a version at once: all use its form, and only a few have written that they know it.
 func TestManyStart(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -239,7 +241,7 @@ func TestManyStart(t *testing.T) {
 	}
 }
 
-// TestOldService does not start this version where a newer one has written, and says why.
+// TestOldService checks that this version does not start if a newer one has written to the state, and says why.
 func TestOldService(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -256,8 +258,8 @@ func TestOldService(t *testing.T) {
 	}
 }
 
-// TestUpgradePrograms runs a version whose tokens have another form beside an older one, and has commands make tokens on both. Both are built of this
-// tree: the newer one knows one more form, and both count for seconds instead of a day.
+// TestUpgradePrograms runs a version with a new form of tokens together with an older one, and makes tokens on both with commands. Both are built
+// from this tree: the newer one knows one more form, and both count as present for seconds instead of a day.
 func TestUpgradePrograms(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t, "go")

@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// A gate stands between a replica and a node, or between two nodes, and can be shut: then its connections end, and there are no others. It can
+// A gate is a proxy between a replica and a node, or between two nodes. When it is shut, its connections end, and no new ones are accepted. It can
 // also hold back some of the messages that a node sends.
 type gate struct {
 	listener net.Listener
-	held     atomic.Pointer[regexp.Regexp] // the subjects that do not pass, or nil
+	held     atomic.Pointer[regexp.Regexp] // the subjects to hold back, or nil
 	mu       sync.Mutex
 	isShut   bool
 	conns    map[net.Conn]bool
@@ -67,7 +67,7 @@ func (g *gate) pass(from net.Conn, address string) {
 	from.Close()
 }
 
-// copy copies what comes, but messages of subjects that are held back.
+// copy copies everything except messages with subjects that are held back.
 func (g *gate) copy(to io.Writer, from io.Reader) {
 	in := bufio.NewReaderSize(from, 64<<10)
 	for {

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state/nats"
 )
 
-// TestLosingStream opens a state in streams that would lose parts of it by themselves, or would not take all of it.
+// TestLosingStream opens a state in streams that would lose parts of it by themselves, or would not accept all of it.
 func TestLosingStream(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -34,7 +34,7 @@ func TestLosingStream(t *testing.T) {
 		if _, err := js.CreateStream(t.Context(), config); err != nil {
 			t.Fatal(err)
 		}
-		for range 2 { // the second time it is toolsrv's
+		for range 2 { // the second time it is marked as toolsrv's
 			s, err := nats.Open(t.Context(), nats.Options{URL: c.url(), Prefix: name})
 			if err == nil {
 				s.Close()
@@ -46,8 +46,8 @@ func TestLosingStream(t *testing.T) {
 	}
 }
 
-// TestStreamChanged has somebody change the stream of a state while servers use it, so that it loses what it has. It is cut off, until the stream is as it
-// was: then the copy has what is left.
+// TestStreamChanged lets somebody change the stream of a state while servers use it, so that it loses data. The state is cut off until the stream is
+// as before: then the copy has what is left.
 func TestStreamChanged(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -74,7 +74,7 @@ func TestStreamChanged(t *testing.T) {
 	if _, err := space.Set(t.Context(), "later", nil, state.Any, state.SetOptions{}); err == nil || !strings.Contains(err.Error(), "set its max-age to 0") {
 		t.Errorf("a write: %v", err)
 	}
-	if _, there, err := space.Get(t.Context(), "lost", 10); !there || err != nil { // what was known is served
+	if _, there, err := space.Get(t.Context(), "lost", 10); !there || err != nil { // the known values are served
 		t.Errorf("what was known is there: %t, %v", there, err)
 	}
 	eventually(t, "the stream has lost all", func() bool {

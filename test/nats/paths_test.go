@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A pair is a server with two directories. A file of each wants the same path.
+// A pair is a server with two directories, each of which has a file with the same path of a tool.
 type pair struct {
 	*core.Service
 	t        testing.TB
@@ -23,7 +23,7 @@ type pair struct {
 	close    func()
 }
 
-// newPair starts a server whose directories have these files already.
+// newPair starts a server whose directories already have these files.
 func newPair(t testing.TB, url string, files ...string) *pair {
 	t.Helper()
 	p := &pair{t: t, one: t.TempDir(), two: t.TempDir()}
@@ -54,7 +54,7 @@ func newPair(t testing.TB, url string, files ...string) *pair {
 	return p
 }
 
-// put puts the file of one of the directories into it.
+// put puts its file into one of the directories.
 func (p *pair) put(directory string) {
 	p.t.Helper()
 	to, text := p.one, "v0001"
@@ -85,8 +85,8 @@ func record(t testing.TB, space state.Space) string {
 
 const oneWaits = "\x01" + `{"waits_for":{"one//x.wasm":["two//x.wasm"]}}`
 
-// TestPaths has two servers see two files that want one path in opposite order: both serve the one that was recorded first, and so do servers that start
-// later, with nothing on disk.
+// TestPaths lets two servers see two files with the same path in opposite order: both serve the one that was recorded first, and so do servers that
+// start later with nothing on disk.
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -115,7 +115,8 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestPathsCutOff has two servers decide otherwise while one of them is cut off. It gives way once it is back, and calls find the path all the time.
+// TestPathsCutOff lets two servers decide differently while one of them is cut off. That one gives way once it is back, and the path can be called
+// all the time.
 func TestPathsCutOff(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -156,7 +157,7 @@ func TestPathsCutOff(t *testing.T) {
 	}
 }
 
-// TestPathsForeign has somebody else write into the record: servers serve on, and write it anew when a file waits.
+// TestPathsForeign lets somebody else write to the record: servers continue, and write it again when a file waits for a path.
 func TestPathsForeign(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -189,7 +190,7 @@ func TestPathsForeign(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the record is there again", func() bool { return strings.HasPrefix(record(t, space), oneWaits[:len(oneWaits)-2]) })
-	// An operator decides otherwise.
+	// An operator decides for the other file.
 	if _, err := space.Set(t.Context(), "files", []byte("\x01"+`{"waits_for":{"two//x.wasm":["one//x.wasm"]}}`), state.Any, state.SetOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ type peer struct {
 	stop    func()
 }
 
-// newPeer starts a server. It ends with the test, unless it was stopped before.
+// newPeer starts a server, which stops when the test ends, unless it was stopped before.
 func newPeer(t *testing.T, natsURL string, more ...*wasmtools.Tool) *peer {
 	t.Helper()
 	c := config.Default()

@@ -20,7 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// begun returns how many calls a second three services let through together, each of which is asked for some a second.
+// begun returns how many calls a second three services let through together, each of which gets some calls a second.
 func begun(t *testing.T, all []*core.Service, call *wasmtools.Call, seconds int, asked ...int) float64 {
 	t.Helper()
 	var made atomic.Int64
@@ -53,8 +53,8 @@ func begun(t *testing.T, all []*core.Service, call *wasmtools.Call, seconds int,
 	return float64(made.Load()) / time.Since(began).Seconds()
 }
 
-// TestRatesOfAll has a principal call three services that have one state: together they let through its rate, whoever is asked how much, whatever
-// strangers say meanwhile. One that is cut off has the rate for itself.
+// TestRatesOfAll lets a principal call three services with one state: together they let through its rate, however the calls are distributed and
+// whatever strangers send meanwhile. A service that is cut off applies the whole rate by itself.
 func TestRatesOfAll(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
@@ -70,7 +70,7 @@ func TestRatesOfAll(t *testing.T) {
 	call := &wasmtools.Call{Principal: p.WithRate(wasmtools.Rate{Calls: rate, Period: time.Second}, nil)}
 	check := func(when string, want float64, asked ...int) {
 		t.Helper()
-		begun(t, all, call, 2, 5*rate, 5*rate, 5*rate) // what may be called at once
+		begun(t, all, call, 2, 5*rate, 5*rate, 5*rate) // the calls that may be made at once
 		got := begun(t, all, call, 5, asked...)
 		t.Logf("%s: %.1f calls/s of %v", when, got, want)
 		if got < 0.9*want || got > 1.1*want {
@@ -114,7 +114,7 @@ func TestRatesOfAll(t *testing.T) {
 	strangers.Wait()
 }
 
-// TestPeers tells all processes of a state something, and nobody else.
+// TestPeers sends a message to all processes of a state, and nobody else.
 func TestPeers(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)
@@ -155,7 +155,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestPeersStop stops to hear in every order, also while much is told, and before there is a connection.
+// TestPeersStop ends subscriptions in every order, also during many messages, and before there is a connection.
 func TestPeersStop(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -191,7 +191,7 @@ func TestPeersStop(t *testing.T) {
 	never()
 }
 
-// TestPeersDenied opens a state whose user may not speak to other servers: all else works, and the log says so once.
+// TestPeersDenied opens a state whose user may not send messages to other servers: everything else works, and the log says so once.
 func TestPeersDenied(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, func(o *server.Options) {

@@ -88,8 +88,8 @@ func restore(t testing.TB, conn *client.Conn, b backup) {
 	}
 }
 
-// TestRestored does what docs/operations.md says of copies: servers with a state that was restored agree, and have what it had when it was copied. A token that was
-// revoked before stays revoked.
+// TestRestored follows docs/operations.md on copies: servers with a restored state agree, and have the data of the copy. A token that was revoked
+// before the copy stays revoked.
 func TestRestored(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)
@@ -152,7 +152,7 @@ func TestRestored(t *testing.T) {
 	if ends, err := other.service.Audit.Verify(t.Context(), nil); err != nil || ends.Last != 1 {
 		t.Errorf("the audit has %d entries, %v", ends.Last, err)
 	}
-	revoke("ann") // again, as it was after the copy
+	revoke("ann") // again, as after the copy
 	turn(true)
 	late := add("late")
 	eventually(t, "changes are in force on both", func() bool {
@@ -163,7 +163,7 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// TestBucketRestored restores the state and its bucket of tools: servers with nothing on disk serve what it had when it was copied.
+// TestBucketRestored restores the state and its bucket of tools: servers with nothing on disk serve the tools of the copy.
 func TestBucketRestored(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
-// TestReadAnewWhileWritten has states begin while keys are written again and again: each has all of them from its beginning.
+// TestReadAnewWhileWritten opens states while keys are written again and again: each has all keys from its beginning.
 func TestReadAnewWhileWritten(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)

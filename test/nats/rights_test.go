@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state/nats"
 )
 
-// What docs/operations.md lists: the least that a server's user needs of a state, and of a bucket of tools.
+// The rights that docs/operations.md lists: the least that a server's user needs for a state, and for a bucket of tools.
 var (
 	stateRights = []string{
 		"$KV.toolsrv.>", "$JS.API.STREAM.INFO.KV_toolsrv", "$JS.API.STREAM.CREATE.KV_toolsrv", "$JS.API.STREAM.MSG.GET.KV_toolsrv",
@@ -32,7 +32,7 @@ var (
 	heardRights = []string{"_INBOX.>", "toolsrv.toolsrv.>"}
 )
 
-// without returns all words but one.
+// without returns all words except one.
 func without(all []string, one string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == one })
 }
@@ -48,10 +48,11 @@ func startFor(t *testing.T, nodes int, publish, subscribe []string) (c *cluster,
 	return c, strings.Replace(c.url(), "nats://", "nats://u:p@", 1)
 }
 
-// forms are records of a state, which a server says it knows at its start.
+// forms are the forms of records that a server announces at its start.
 var forms = map[string]byte{"a": 1}
 
-// TestRights opens states and puts objects for users that have what they need, and for those that lack one right of it: the error says which, in time.
+// TestRights opens states and puts objects as users with all the rights that they need, and as users that lack one of them: the error names the
+// missing right, in time.
 func TestRights(t *testing.T) {
 	all := slices.Concat(stateRights, bucketRights)
 	use := func(t *testing.T, publish, subscribe []string, warns bool) (log string, err error) {
@@ -71,7 +72,7 @@ func TestRights(t *testing.T) {
 		}
 		objects := s.Objects("tools")
 		content := bytes.Repeat([]byte("content"), 100_000)
-		for range 2 { // the second one takes the first one's place
+		for range 2 { // the second state replaces the first
 			if err == nil {
 				err = objects.Put(t.Context(), "object", bytes.NewReader(content))
 			}
@@ -97,7 +98,7 @@ func TestRights(t *testing.T) {
 		t.Run(do+" "+right, func(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
-			warns := strings.Contains(right, "toolsrv.toolsrv.") || strings.Contains(right, "CONSUMER.DELETE") // and all else goes on
+			warns := strings.Contains(right, "toolsrv.toolsrv.") || strings.Contains(right, "CONSUMER.DELETE") // and everything else works
 			log, err := use(t, publish, subscribe, warns)
 			said := "NATS doesn't allow this server's user to " + do + " " + right + ": give it that permission"
 			if warns {
@@ -120,7 +121,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestRightsInPage reads the rights in docs/operations.md: they are those with which TestRights goes through, and not one more.
+// TestRightsInPage reads the rights in docs/operations.md: they must be exactly those with which TestRights passes.
 func TestRightsInPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/operations.md")
@@ -160,7 +161,7 @@ func TestRightsInPage(t *testing.T) {
 	got = append(got, listed(bucket, "$JS.API.")...)
 	want := slices.Concat(stateRights, bucketRights, []string{
 		"tools", "$JS.API.>", // the bucket's name, and what gives all of the following
-		"$JS.API.INFO", "$JS.API.UPDATE", // which only some servers need
+		"$JS.API.INFO", "$JS.API.UPDATE", // only some servers need these
 	})
 	slices.Sort(got)
 	slices.Sort(want)
@@ -178,8 +179,8 @@ func TestRightsInPage(t *testing.T) {
 	}
 }
 
-// TestNoRightToDelete opens states whose user can't delete consumers, of which each begins at some node, and is wanted at the one that leads: nobody waits for
-// the end of the others.
+// TestNoRightToDelete opens states whose user can't delete consumers. Each consumer begins at some node, but must be at the leader: nobody waits
+// until the others have ended.
 func TestNoRightToDelete(t *testing.T) {
 	_, url := startFor(t, 3, without(stateRights, "$JS.API.CONSUMER.DELETE.KV_toolsrv.>"), heardRights)
 	use := func() {
@@ -192,17 +193,17 @@ func TestNoRightToDelete(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	use() // which makes the bucket
+	use() // this one makes the bucket
 	began := time.Now()
 	for range 8 {
 		use()
 	}
-	if took := time.Since(began); took > 8*time.Second { // of three consumers two begin elsewhere, for each of which it was two seconds
+	if took := time.Since(began); took > 8*time.Second { // two of three consumers begin elsewhere, each of which used to take two seconds
 		t.Errorf("it took %v", took)
 	}
 }
 
-// TestConsumersGo has no consumer left of states that were closed.
+// TestConsumersGo checks that closed states leave no consumers.
 func TestConsumersGo(t *testing.T) {
 	c := start(t, 3, nil)
 	for range 3 {
@@ -216,7 +217,7 @@ func TestConsumersGo(t *testing.T) {
 		stream, err := js.Stream(t.Context(), "KV_toolsrv")
 		return err == nil && stream.CachedInfo().State.Consumers == 0
 	})
-	if took := time.Since(began); took > 15*time.Second { // by themselves they go after 30
+	if took := time.Since(began); took > 15*time.Second { // by themselves they end after 30
 		t.Errorf("it took %v", took)
 	}
 }

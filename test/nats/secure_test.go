@@ -22,7 +22,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/certtest"
 )
 
-// account has a node know an account with some room on disk, and returns a file with credentials of a user.
+// account adds an account with some room on disk to a node, and returns a file with a user's credentials.
 func account(t *testing.T, o *server.Options, room int64) string {
 	t.Helper()
 	must := func(err error) {
@@ -70,7 +70,7 @@ func account(t *testing.T, o *server.Options, room int64) string {
 	return file
 }
 
-// TestCredentials opens a state with credentials, and fails at once without them, or with those of another account.
+// TestCredentials checks that a state opens with credentials, and fails at once without them, or with those of another account.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	var file string
@@ -104,7 +104,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestFullAccount fills what an account has on disk: writes fail with the reason, and reads go on.
+// TestFullAccount fills an account's room on disk: writes fail with the reason, and reads continue.
 func TestFullAccount(t *testing.T) {
 	t.Parallel()
 	var file string
@@ -127,7 +127,7 @@ func TestFullAccount(t *testing.T) {
 	}
 }
 
-// TestTLS opens a state over TLS on both sides, and not with a certificate that the other side does not know.
+// TestTLS opens a state over mutual TLS, which fails with a certificate that the other side does not trust.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	known, other, dir := certtest.NewAuthority(t, "known"), certtest.NewAuthority(t, "other"), t.TempDir()
@@ -173,8 +173,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestFull fills a bucket, and an account, with what a tool keeps, in large values and in small ones: operators can still revoke tokens and switch tools off,
-// and what is deleted makes room.
+// TestFull fills a bucket, and an account, with the values of a tool, in large and in small ones: operators can still revoke tokens and switch tools
+// off, and deleting values makes room.
 func TestFull(t *testing.T) {
 	for of, nodes := range map[string]int{"bucket": 3, "account": 1} {
 		for _, size := range []int{15 << 10, 1} {
@@ -220,7 +220,7 @@ func full(t *testing.T, nodes int, ofAccount bool, size int) {
 	var fill sync.WaitGroup
 	for i := range 16 {
 		fill.Go(func() {
-			for n, failures := 0, 0; failures < 3; n++ { // so that the last bytes are used, too
+			for n, failures := 0, 0; failures < 3; n++ { // so that even the last bytes are used
 				key := fmt.Sprint(i, "/", n)
 				err := set(tool, key, make([]byte, size), quota)
 				switch {
@@ -237,7 +237,7 @@ func full(t *testing.T, nodes int, ofAccount bool, size int) {
 	}
 	fill.Wait()
 	t.Logf("%d values", len(made))
-	for i := range 20 { // each changes the audit, too
+	for i := range 20 { // each also changes the audit
 		if err := set(s.Space("audit"), fmt.Sprint(i), make([]byte, 300), state.Usage{}); err != nil {
 			t.Fatalf("entry %d of the audit: %v", i, err)
 		}
@@ -253,7 +253,7 @@ func full(t *testing.T, nodes int, ofAccount bool, size int) {
 			t.Fatalf("a key is deleted %t, %v", deleted, err)
 		}
 	}
-	if size > 1000 { // else the markers take what was freed, for an hour
+	if size > 1000 { // otherwise the markers take the freed room for an hour
 		eventually(t, "there is room again", func() bool { return set(tool, "again", make([]byte, size), quota) == nil })
 	}
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// A cluster is one node of NATS or several, with JetStream, in this process.
+// A cluster is one or several NATS nodes with JetStream, in this process.
 type cluster struct {
 	nodes   []*server.Server
 	options []*server.Options
 }
 
-// start starts nodes, which end with the test. change may change the options of each.
+// start starts nodes, which stop when the test ends. change may change the options of each.
 func start(t testing.TB, nodes int, change func(o *server.Options)) *cluster {
 	t.Helper()
 	c := &cluster{}
@@ -55,7 +55,7 @@ func start(t testing.TB, nodes int, change func(o *server.Options)) *cluster {
 	return c
 }
 
-// run starts a node, with what it had.
+// run starts a node with its old data.
 func (c *cluster) run(t testing.TB, i int) {
 	t.Helper()
 	node, err := server.NewServer(c.options[i].Clone())
@@ -75,7 +75,7 @@ func (c *cluster) stop(i int) {
 	}
 }
 
-// wait waits until all nodes take connections, and a cluster has a leader.
+// wait waits until all nodes accept connections, and a cluster has a leader.
 func (c *cluster) wait(t testing.TB) {
 	t.Helper()
 	eventually(t, "the nodes are ready", func() bool {
@@ -104,7 +104,7 @@ var lastPort atomic.Int64
 
 func init() { lastPort.Store(rand.Int64N(1 << 20)) }
 
-// freePort returns a port that nobody has, and that no connection gets from Linux before it is used: those are above 32768.
+// freePort returns a free port below 32768: Linux gives the ports above that to outgoing connections.
 func freePort() int {
 	for {
 		port := 20000 + int(lastPort.Add(1)%12000)
@@ -115,7 +115,7 @@ func freePort() int {
 	}
 }
 
-// eventually waits until something is so.
+// eventually waits until a condition is true.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)

@@ -26,7 +26,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
-// serve opens a service with one tool and a state in NATS. It ends with the test.
+// serve opens a service with one tool and a state in NATS, which is closed when the test ends.
 func serve(t testing.TB, url string) *core.Service {
 	t.Helper()
 	type none struct{}
@@ -51,7 +51,7 @@ func isOff(s *core.Service) bool {
 	return ok && !by.Enabled
 }
 
-// until waits for what is so after some event.
+// until waits until a condition is true after some event.
 func until(t testing.TB, what string, news <-chan struct{}, is func() bool) {
 	t.Helper()
 	late := time.After(10 * time.Second)
@@ -64,7 +64,8 @@ func until(t testing.TB, what string, news <-chan struct{}, is func() bool) {
 	}
 }
 
-// TestChanges switches a tool, makes, bounds and revokes tokens, and sets secrets on one of three services: the others have it in force at once.
+// TestChanges switches a tool, makes, limits and revokes tokens, and sets secrets on one of three services: on the others, the changes are in force
+// at once.
 func TestChanges(t *testing.T) {
 	c := start(t, 3, nil)
 	var all []*core.Service
@@ -119,13 +120,13 @@ func TestChanges(t *testing.T) {
 		slices.Sort(all)
 		p99 := all[len(all)*99/100]
 		t.Logf("%s: in force on all three after p50 %v, p99 %v", kind, all[len(all)/2], p99)
-		if p99 > time.Second { // the bar is 100 ms on a machine that does nothing else
+		if p99 > time.Second { // the bar is 100 ms on a quiet machine
 			t.Errorf("%s: p99 is %v", kind, p99)
 		}
 	}
 }
 
-// TestSwitchedElsewhere has one service switch what another one has just switched: what there is, is told as it is, or not at all.
+// TestSwitchedElsewhere lets one service switch what another one has just switched: it answers with the current state, or not at all.
 func TestSwitchedElsewhere(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, func(o *server.Options) { o.Cluster.NoAdvertise = true }) // a client that is cut off from one node has no other to go to
@@ -152,7 +153,7 @@ func TestSwitchedElsewhere(t *testing.T) {
 	}
 }
 
-// TestSecretsElsewhere sets and removes a caller's secret on one service: another one knows.
+// TestSecretsElsewhere sets and removes a caller's secret on one service, and checks that another one knows.
 func TestSecretsElsewhere(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -183,7 +184,7 @@ func TestSecretsElsewhere(t *testing.T) {
 	eventually(t, "the first service has forgotten it", func() bool { list, err := one.Brought.List(); return err == nil && len(list) == 0 })
 }
 
-// TestAuditOfAll has three services audit at the same time: one chain has all entries.
+// TestAuditOfAll lets three services add audit entries at the same time: one chain has all entries.
 func TestAuditOfAll(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)
@@ -239,7 +240,7 @@ func operation(t testing.TB, name string) *admin.Operation {
 	return nil
 }
 
-// TestCutOffService cuts one of two services off: it serves on what it knew, takes no changes, says so, and has all once it is back.
+// TestCutOffService cuts one of two services off: it continues with what it knew, accepts no changes, says so, and has all changes once it is back.
 func TestCutOffService(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -277,7 +278,7 @@ func TestCutOffService(t *testing.T) {
 
 	gate.shut()
 	eventually(t, "the service is cut off again", func() bool { return cut.State.CutOff() != nil })
-	// Whoever asks with a token may have lost it meanwhile. Whoever is on the machine may still switch something off, for this process.
+	// A caller's token may have been revoked meanwhile. Somebody on the machine can still switch something off in this process.
 	operator, err := wasmtools.NewPrincipal("ann", "token", "*")
 	if err == nil {
 		operator, err = operator.WithRoles(wasmtools.RoleAdmin)
@@ -294,8 +295,8 @@ func TestCutOffService(t *testing.T) {
 	}
 }
 
-// TestRevokedWhileCutOff revokes a token while one of two servers is cut off. That one takes it until it is back, and not a moment longer; and never the new
-// token of that name in the old one's place.
+// TestRevokedWhileCutOff revokes a token while one of two servers is cut off. That server accepts the token until it is back, and not a moment
+// longer; and it never takes the old token for a new one of the same name.
 func TestRevokedWhileCutOff(t *testing.T) {
 	c := start(t, 1, nil)
 	gate := newGate(t, c)
@@ -318,7 +319,7 @@ func TestRevokedWhileCutOff(t *testing.T) {
 	}
 	for round := range 3 {
 		secret := add()
-		// A server that knows of no token yet takes all.
+		// A server that knows of no token yet lets everybody in.
 		eventually(t, "both take the token, and no other", func() bool { return taken(one, secret) && taken(cut, secret) && !taken(cut, "another") })
 		_, _, session := mcp(t, http.MethodPost, cut.url, "", secret, beginSession)
 		gate.shut()

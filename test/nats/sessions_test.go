@@ -24,7 +24,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
-// balance returns the address of a balancer that knows nothing: each request goes to the next server.
+// balance returns the address of a simple balancer: each request goes to the next server.
 func balance(t *testing.T, all ...*peer) string {
 	t.Helper()
 	var turn atomic.Uint64
@@ -36,7 +36,7 @@ func balance(t *testing.T, all ...*peer) string {
 				t.Error(err)
 			}
 			r.SetURL(to)
-			// A server that answers while its body is still read ends the connection in Go's proxy.
+			// If a server answers while the body is still being read, Go's proxy ends the connection.
 			body, err := io.ReadAll(r.In.Body)
 			if err != nil {
 				t.Error(err)
@@ -55,7 +55,7 @@ func balance(t *testing.T, all ...*peer) string {
 const beginSession = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
 const callAdd = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"math-add","arguments":{"a":40,"b":2}}}`
 
-// mcp sends a message to a server, in a session with a token; both may be empty.
+// mcp sends a message to a server, in a session and with a token; both may be empty.
 func mcp(t *testing.T, method, at, session, token, body string) (status int, text, id string) {
 	t.Helper()
 	headers := []string{"Accept", "application/json, text/event-stream"}
@@ -69,7 +69,8 @@ func mcp(t *testing.T, method, at, session, token, body string) (status int, tex
 	return status, text, answered.Get("Mcp-Session-Id")
 }
 
-// TestSessionsOfAll has sessions go on behind a balancer that sends each request to the next server, after a restart, and while NATS is away.
+// TestSessionsOfAll checks that sessions continue behind a balancer that sends each request to the next server, after a restart, and while NATS is
+// away.
 func TestSessionsOfAll(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -112,11 +113,11 @@ func TestSessionsOfAll(t *testing.T) {
 	works("after that", id)
 }
 
-// TestSessionsOfTokens has a session be one token's only, on each server, and end with it.
+// TestSessionsOfTokens checks that a session belongs to one token only, on each server, and ends with it.
 func TestSessionsOfTokens(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
-	one, two, last := newPeer(t, c.url()), newPeer(t, c.url()), newPeer(t, c.url()) // the last one never sees the session
+	one, two, last := newPeer(t, c.url()), newPeer(t, c.url()), newPeer(t, c.url()) // the last server never sees the session
 	secrets := map[string]string{}
 	for _, name := range []string{"ann", "eve"} {
 		secret, _, err := one.service.Tokens.Add(t.Context(), tokens.Spec{Name: name, Scopes: []string{"*"}})
@@ -125,7 +126,7 @@ func TestSessionsOfTokens(t *testing.T) {
 		}
 		secrets[name] = secret
 	}
-	eventually(t, "both servers know the tokens", func() bool { // one that knows of none yet lets everybody in
+	eventually(t, "both servers know the tokens", func() bool { // a server that knows of no token yet lets everybody in
 		for who, want := range map[string]int{secrets["ann"]: 200, secrets["eve"]: 200, "nonsense": 401} {
 			if status, _, _ := mcp(t, http.MethodPost, two.url, "", who, beginSession); status != want {
 				return false
@@ -165,7 +166,7 @@ func TestSessionsOfTokens(t *testing.T) {
 	}
 }
 
-// TestClientOfAll has go-sdk's client use two servers behind a balancer as if they were one.
+// TestClientOfAll lets go-sdk's client use two servers behind a balancer as if they were one.
 func TestClientOfAll(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -212,7 +213,7 @@ func TestClientOfAll(t *testing.T) {
 	})
 }
 
-// TestCancelOfAll cancels a call at another server than the one that runs it.
+// TestCancelOfAll cancels a call through a different server than the one that runs it.
 func TestCancelOfAll(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)
@@ -249,7 +250,7 @@ func TestCancelOfAll(t *testing.T) {
 	}
 }
 
-// TestSigningKeys has processes begin together, and one of them late: all have one key, which the state has.
+// TestSigningKeys starts processes at the same time, and one later: all have one key, which is in the state.
 func TestSigningKeys(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)

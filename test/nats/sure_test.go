@@ -11,8 +11,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestChangedElsewhere has operators change on one server what was just changed on another: no server takes what it does not know yet for what is not
-// there, or what was for what is.
+// TestChangedElsewhere lets operators change on one server what was just changed on another: no server takes a new object that it does not know yet
+// for missing, or an old state for the present one.
 func TestChangedElsewhere(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)
@@ -46,7 +46,7 @@ func TestChangedElsewhere(t *testing.T) {
 		do(other, "tokens rotate", `{"name":"`+made.Token.ID+`"}`, nil)
 		do(one, "tokens scopes", `{`+name+`,"scopes":["b/*"]}`, nil)
 		var now struct{ Token struct{ Scopes []string } }
-		do(other, "tokens scopes", `{`+name+`,"scopes":["a/*"]}`, &now) // as it knew it
+		do(other, "tokens scopes", `{`+name+`,"scopes":["a/*"]}`, &now) // at the version that it knew
 		do(one, "tokens rate", `{`+name+`,"rate":"7/s"}`, &now)
 		if got := strings.Join(now.Token.Scopes, " "); got != "a/*" {
 			t.Errorf("after another server has set the scopes they are %q", got)

@@ -21,7 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestQuotaOfReplicas has three replicas fill a space at once: the quota holds to the byte, and is used up.
+// TestQuotaOfReplicas lets three replicas fill a space at once: the quota holds to the byte, and can be used up.
 func TestQuotaOfReplicas(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)
@@ -60,7 +60,7 @@ func TestQuotaOfReplicas(t *testing.T) {
 	}
 }
 
-// TestCountOfReplicas has replicas count by compare-and-set: no count is lost, and no version comes back after a key was deleted.
+// TestCountOfReplicas lets replicas count by compare-and-set: no count is lost, and no version is used again after a key was deleted.
 func TestCountOfReplicas(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -94,7 +94,7 @@ func TestCountOfReplicas(t *testing.T) {
 				}
 				seen[version] = true
 				mu.Unlock()
-				if other := fmt.Sprint(rand.IntN(5)); done%4 == 0 { // versions are of the space, whatever else is in it
+				if other := fmt.Sprint(rand.IntN(5)); done%4 == 0 { // versions belong to the space, whatever else is in it
 					if _, err := space.Set(t.Context(), "other/"+other, nil, state.Any, state.SetOptions{}); err != nil {
 						t.Error(err)
 					}
@@ -112,7 +112,7 @@ func TestCountOfReplicas(t *testing.T) {
 	}
 }
 
-// TestRefusedByTheNewest refuses and allows by what the leader has, and not by what a replica knows.
+// TestRefusedByTheNewest checks that the leader's data decide whether a write is refused, and not the replica's.
 func TestRefusedByTheNewest(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -141,7 +141,7 @@ func TestRefusedByTheNewest(t *testing.T) {
 	}
 }
 
-// TestLargeValues keeps values of all sizes around those that need parts, and replaces them by others, while another replica reads.
+// TestLargeValues stores values of all sizes around those that need several parts, and replaces them by others, while another replica reads.
 func TestLargeValues(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)
@@ -178,7 +178,7 @@ func TestLargeValues(t *testing.T) {
 	}
 }
 
-// raw returns a client that is not toolsrv.
+// raw returns a plain NATS client.
 func raw(t testing.TB, c *cluster) (jetstream.JetStream, *client.Conn) {
 	t.Helper()
 	conn, err := client.Connect(c.url())
@@ -193,7 +193,7 @@ func raw(t testing.TB, c *cluster) (jetstream.JetStream, *client.Conn) {
 	return js, conn
 }
 
-// TestForeign has somebody else write into the bucket: what is not of toolsrv is ignored, and nothing panics or gets stuck.
+// TestForeign lets somebody else write to the bucket: messages that are not toolsrv's are ignored, and nothing panics or hangs.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -214,7 +214,7 @@ func TestForeign(t *testing.T) {
 			}
 		}
 	}
-	// A head that claims parts which are not there.
+	// A head that claims parts that do not exist.
 	if _, err := js.Publish(t.Context(), "$KV.toolsrv.e.YQ.bGllcw", append([]byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0}, 2)); err != nil {
 		t.Fatal(err)
 	}
@@ -240,13 +240,13 @@ func TestForeign(t *testing.T) {
 	if e, _, err := again.Space("a").Get(t.Context(), "key", state.MaxValue); err != nil || string(e.Value) != "again" {
 		t.Errorf("got %q, %v", e.Value, err)
 	}
-	// The log has a line for each kind of it, and not one for each message.
+	// The log has a line for each kind of message, and not for each message.
 	for range 100 {
 		if _, err := js.Publish(t.Context(), "$KV.toolsrv.e.====", nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := again.Space("a").Set(t.Context(), "behind", nil, state.Any, state.SetOptions{}); err != nil { // which comes after all of it
+	if _, err := again.Space("a").Set(t.Context(), "behind", nil, state.Any, state.SetOptions{}); err != nil { // this comes after all these messages
 		t.Fatal(err)
 	}
 	if foreign, damaged := log.Count("is ignored, since toolsrv does not write such messages"), log.Count("can't be read, and counts as deleted"); foreign != 1 || damaged != 1 || log.Count("level=WARN") != 2 {
@@ -254,7 +254,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestNewer does not open a bucket with records that it does not know.
+// TestNewer checks that a bucket with unknown records is not opened.
 func TestNewer(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -272,7 +272,7 @@ func TestNewer(t *testing.T) {
 	}
 }
 
-// TestWatchFromElsewhere has a replica see what others change, as deleted and as expired, too.
+// TestWatchFromElsewhere checks that a replica sees the changes of others, including deleted and expired keys.
 func TestWatchFromElsewhere(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -314,7 +314,7 @@ func TestWatchFromElsewhere(t *testing.T) {
 	want("soon= true")
 }
 
-// TestManyFollow opens a state that more follow than NATS lets follow a stream by itself.
+// TestManyFollow opens a state that more replicas follow than NATS allows for a stream by default.
 func TestManyFollow(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -328,7 +328,7 @@ func TestManyFollow(t *testing.T) {
 	open(t, c, patient)
 }
 
-// TestBucketOfOthers opens a state in a bucket that another program uses, which is refused, and one that was made for it, which is not.
+// TestBucketOfOthers checks that a bucket that another program uses is refused, and one that was made for the state is not.
 func TestBucketOfOthers(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -360,7 +360,7 @@ func TestBucketOfOthers(t *testing.T) {
 	}
 }
 
-// TestRollup has somebody publish a message that would take all others out of the bucket.
+// TestRollup lets somebody publish a message that would remove all others from the bucket.
 func TestRollup(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)

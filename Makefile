@@ -27,7 +27,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
 
-.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses pages pages-check setup-browser engines engines-check test-engines cross setup-wine setup-shells setup-proxies setup-prometheus setup-registry test-arm64 test-tinygo test-unprivileged test-windows test-egress test-foreign test-offline bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-operate bench-see bench-fleet bench-many bench-first soak chaos attack attack-compile pace proofs ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-collector test-nats test-mcp test-browser vuln clean
+.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses pages pages-check setup-browser engines engines-check test-engines cross setup-wine setup-shells setup-proxies setup-prometheus setup-registry test-arm64 test-tinygo test-unprivileged test-windows test-egress test-alone-rust test-foreign test-offline bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-operate bench-see bench-fleet bench-many bench-first soak chaos attack attack-compile pace proofs ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-collector test-nats test-mcp test-browser vuln clean
 
 # A compiler for Go that has nothing cached yet takes longest, so other tools are built while those that git keeps are served. What to try is
 # printed once it answers. Where there is no program yet, make run begins with a lean one: the libraries that check signatures, and those of
@@ -51,13 +51,16 @@ export CGO_ENABLED := 0
 # compiled.
 BUILD := CGO_ENABLED=0 GOGC=400 go build $(FLAGS) -ldflags=-s
 
+# What .ci/run has made already in this checkout is not made again.
+made = $(filter $(CURDIR)/$1,$(MADE))
+
 LEANLY := -tags=grpcnotrace,lean
 build: TAGS = $(if $(LEAN),$(LEANLY))
 build:
-	@go list -deps $(TAGS) ./cmd/toolsrv >/dev/null & $(BUILD) net/http; wait
-	$(BUILD) $(TAGS) -o bin/toolsrv ./cmd/toolsrv
+	@$(if $(call made,build),,go list -deps $(TAGS) ./cmd/toolsrv >/dev/null & $(BUILD) net/http; wait)
+	$(if $(call made,build),,$(BUILD) $(TAGS) -o bin/toolsrv ./cmd/toolsrv)
 
-tools: $(PREBUILT) scripts $(TOOLS)
+tools: $(if $(call made,tools),,$(PREBUILT) scripts $(TOOLS))
 
 # toolsrv build embeds the manifest, so that the server has each of them from its first moment.
 $(TOOLS): build/tools/%.wasm: build
@@ -94,7 +97,7 @@ FORCE:
 # vetted all.
 ifdef SKIPS
 GO_TEST = SKIPS_RUN=$@ $(CURDIR)/build/skips test -vet=off
-test race test-dist test-unprivileged test-egress test-foreign test-arm64 test-tinygo test-browser test-collector test-nats: build/skips
+test race test-dist test-unprivileged test-egress test-alone-rust test-foreign test-arm64 test-tinygo test-browser test-collector test-nats: build/skips
 else
 GO_TEST = go test
 endif
@@ -103,14 +106,17 @@ build/skips: FORCE
 	go build -o $@ ./test/skips
 
 # Processes of tests share the code that they compile of interpreters and examples, which takes them minutes otherwise. A change of what makes
-# it begins anew: its version may not have been raised yet. It is not in build/, where go test would take it for something that is tested.
-CODE := $(or $(TMPDIR),/tmp)/toolsrv-tests-$(shell id -u)-$(shell cat $$(find runtime internal/runtime -name '*.go' ! -name '*_test.go' | LC_ALL=C sort) go.sum | cksum | cut -d' ' -f1)
+# it, the packages of FOUNDRY (TestFoundry), begins anew: its version may not have been raised yet. It is not in build/, where go test would take it
+# for something that is tested.
+FOUNDRY := $(addprefix internal/,apart durations ownership text trouble \
+	$(addprefix runtime/,account codecache compile instrument instrument/internal/weigh internal/foundry internal/opcode schedule wasmbin))
+CODE := $(or $(TMPDIR),/tmp)/toolsrv-tests-$(shell id -u)-$(shell cat $(sort $(filter-out %_test.go,$(wildcard $(FOUNDRY:%=%/*.go)))) go.sum | cksum | cut -d' ' -f1)
 test race bench test-engines test-tinygo fuzz: export TOOLSRV_TEST_CODE := $(or $(TOOLSRV_TEST_CODE),$(CODE))
 
-# Packages of the module at the root that start a goroutine, or import what goroutines share by, in tests or outside of them; but for those that only
-# try programs, which are built without the race detector.
-RACE = $(patsubst %/,%,$(sort $(dir $(shell grep -rlE --include='*.go' '^[[:space:]]*("(sync|sync/atomic|testing/synctest)"$$|go [A-Za-z])' \
-	cmd internal runtime wasmtools test/*/ | grep -vE '/testdata/|^test/(alone|browser|clients|egress|mcp|prometheus|readme)/'))))
+# Packages of the module at the root that start a goroutine, in tests or outside of them; but for those that only try guests or programs: what the host
+# shares for a guest, tests of the host watch, and test/isolation does with guests that are hostile.
+RACE = $(sort test/isolation $(patsubst %/,%,$(dir $(shell grep -rlE --include='*.go' '^[[:space:]]*go [A-Za-z]|\.Go[^a-zA-Z]|"testing/synctest"|/statetest"' \
+	cmd internal runtime wasmtools test/*/ | grep -vE '/testdata/|^test/(alone|browser|capabilities|clients|collector|conformance|egress|engines|examples|foreign|mcp|prometheus|readme|windows)/'))))
 
 # test runs the tests but those that take longest, and ends with a list of all that it has skipped; with ALL=1, and in .ci/run, it runs all. race runs
 # the packages in which goroutines share something. With PACKAGES, such as wasmtools/auth test/rust, they run only these, of the module at the root, with all
@@ -129,29 +135,33 @@ race: export GORACE := atexit_sleep_ms=50
 
 MORE := -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
+# The compiler and the linker collect their garbage less often, as in BUILD, but not the tests.
+QUICK := GOGC=400
+OWN   := -exec 'env -u GOGC'
+
 ifdef PACKAGES
 BOTH   = $(and $(SKIPS),$(filter race,$(MAKECMDGOALS)),$(filter test,$(MAKECMDGOALS)))
-LONG   = test/prometheus test/readme test/rust wasmtools/server cmd/toolsrv internal/runtime/sandbox internal/catalog internal/state/local test/isolation
+LONG   = test/rust/page test/prometheus test/readme test/rust wasmtools/server cmd/toolsrv internal/runtime/sandbox internal/catalog internal/state/local test/isolation
 SORTED = $(filter $(PACKAGES),$(LONG)) $(filter-out $(LONG),$(PACKAGES))
 TESTED = $(if $(BOTH),$(filter-out $(RACE),$(SORTED)),$(SORTED))
 RACED  = $(filter $(RACE),$(SORTED))
 
 test:
-	$(if $(TESTED),$(GO_TEST) $(MORE) $(TESTED:%=./%))
+	$(if $(TESTED),$(QUICK) $(GO_TEST) $(OWN) $(MORE) $(if $(SKIPS),-skip '^TestAlone$$/^rust$$') $(TESTED:%=./%))
 
 race:
-	$(if $(RACED),$(if $(BOTH),red=; )$(GO_TEST) $(MORE) $(PARANOID) $(RACED:%=./%)$(if $(BOTH), || red=1; CGO_ENABLED=0 GOFLAGS="$(PLAINLY)" SKIPS_RUN=test $(CURDIR)/build/skips rest race -vet=off $(MORE) && [ -z "$$red" ]))
+	$(if $(RACED),$(if $(BOTH),red=; )$(QUICK) $(GO_TEST) $(OWN) $(MORE) $(PARANOID) $(RACED:%=./%)$(if $(BOTH), || red=1; $(QUICK) CGO_ENABLED=0 GOFLAGS="$(PLAINLY)" SKIPS_RUN=test $(CURDIR)/build/skips rest race -vet=off $(OWN) $(MORE) && [ -z "$$red" ]))
 else
 LEFT  = $(CURDIR)/build/left.jsonl
 TRIED = $(if $(SKIPS),$(GO_TEST),SKIPS=$(LEFT) SKIPS_RUN=test $(CURDIR)/build/skips test -vet=off $(if $(ALL),,-short))
 
 test: build/skips
-	@rm -f $(LEFT); red=; for m in $(MODULES); do echo "go test $$m/..."; (cd $$m && $(TRIED) $(MORE) ./...) || red=1; done; \
+	@rm -f $(LEFT); red=; for m in $(MODULES); do echo "go test $$m/..."; (cd $$m && $(QUICK) $(TRIED) $(OWN) $(MORE) ./...) || red=1; done; \
 		$(if $(SKIPS),,build/skips show $(LEFT);) [ -z "$$red" ]
 
 race:
 	@set -e; for m in $(filter-out examples,$(MODULES)); do echo "go test -race $$m"; \
-		(cd $$m && $(GO_TEST) $(PARANOID) $$([ $$m = . ] && echo $(RACE:%=./%) || echo ./...)); done
+		(cd $$m && $(QUICK) $(GO_TEST) $(OWN) $(PARANOID) $$([ $$m = . ] && echo $(RACE:%=./%) || echo ./...)); done
 endif
 
 # suite fetches what tests skip where it is missing: the official JSON Schema test suite with all drafts, and the official
@@ -181,6 +191,10 @@ test-unprivileged:
 test-egress:
 	TOOLSRV_EGRESS=1 $(GO_TEST) -count=1 -run '^TestNamespace$$' ./test/egress
 
+# test-alone-rust is the part of test/alone that compiles all crates of a project in Rust: .ci/run makes it where what makes such projects has changed.
+test-alone-rust:
+	$(GO_TEST) -run '^TestAlone$$/^rust$$' ./test/alone
+
 # test-foreign builds and runs the tool of docs/coming-from.md for other tool servers, and compares what they answer. It needs Python and, the first time,
 # its registry and the proxy of Go's modules.
 test-foreign: .venv/foreign/installed
@@ -194,8 +208,8 @@ test-foreign: .venv/foreign/installed
 LINTED ?= $(MODULES) bench deploy test/browser test/clients test/collector test/mcp test/nats
 
 lint:
-	@unformatted=$$(gofmt -l $(GO_FILES)); if [ -n "$$unformatted" ]; then echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; fi
-	@set -e; for m in $(LINTED); do echo "vet and staticcheck $$m"; (cd $$m && go vet ./... && go run $(STATICCHECK) ./...); done
+	@unformatted=$$(gofmt -l $(if $(filter .,$(LINTED)),$(GO_FILES),$(filter $(LINTED:%=%/%),$(GO_FILES)))); if [ -n "$$unformatted" ]; then echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; fi
+	@set -e; for m in $(LINTED); do echo "vet and staticcheck $$m"; (cd $$m && export GOGC=400 && go vet ./... && go run $(STATICCHECK) ./...); done
 
 fmt:
 	gofmt -w $(GO_FILES)
@@ -215,8 +229,11 @@ test-rust:
 	@set -e; for w in $(CRATES); do echo "fmt, clippy, test and doc $$w"; CARGO_TARGET_DIR=$(CURDIR)/build/rust sdk/rust/check.sh $$w; done
 
 # examples-npm installs the packages of npm that examples in JavaScript and TypeScript use.
-examples-npm:
+examples-npm: examples/node_modules/.package-lock.json
+
+examples/node_modules/.package-lock.json: examples/package.json examples/package-lock.json
 	cd examples && npm ci --no-audit --no-fund
+	@touch $@
 
 # test-js tests the package for tools in JavaScript and TypeScript natively, and the examples: it needs Node, and npm for the libraries that
 # both use.
@@ -305,8 +322,8 @@ test-engines:
 SYSTEMS := linux/arm64 darwin/arm64 windows/amd64
 cross:
 	@go build -o build/ ./test/systems
-	@set -e; for system in $(SYSTEMS); do echo "build for $$system"; GOOS=$${system%/*} GOARCH=$${system#*/} go build -o build/cross ./cmd/toolsrv; done; \
-		for m in $(MODULES); do echo "check $$m"; build/systems $$m $(SYSTEMS); done
+	@set -e; for system in $(SYSTEMS); do echo "build for $$system"; GOOS=$${system%/*} GOARCH=$${system#*/} GOGC=400 go build -o build/cross ./cmd/toolsrv; done
+	@GOGC=400 build/systems $$(echo $(SYSTEMS) | tr ' ' ,) $(MODULES)
 	$(BUILD) $(LEANLY) -o build/cross ./cmd/toolsrv
 
 # setup-shells installs the shells that tests of completions and of install.sh skip where they are missing, from the apt of a Debian, as root. It does
@@ -339,12 +356,14 @@ setup-registry:
 	GOBIN=/usr/local/bin CGO_ENABLED=0 go install $(COSIGN)
 
 # test-arm64 runs what depends on the processor as linux/arm64 under qemu-user (Debian's packages qemu-user and
-# qemu-user-static have it), in paranoid mode.
+# qemu-user-static have it), in paranoid mode: what makes machine code, runs it, and maps memory for it. What else is below internal/runtime is the same
+# Go on each.
+ARM64 := $(addprefix ./internal/runtime/,account instrument/... internal/foundry linmem sandbox) ./test/conformance
 QEMU := $(shell command -v qemu-aarch64 || command -v qemu-aarch64-static)
 
 test-arm64:
 	@[ -n "$(QEMU)" ] || { echo "qemu-aarch64 is not installed: apt install qemu-user"; exit 1; }
-	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 TOOLSRV_EMULATED=1 $(GO_TEST) -timeout 20m -tags paranoid -exec $(QEMU) ./internal/runtime/... ./runtime/... ./test/conformance
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 TOOLSRV_EMULATED=1 $(GO_TEST) -timeout 20m -tags paranoid -exec $(QEMU) $(ARM64)
 
 # setup-wine installs what test-windows needs, from the apt of a Debian, as root.
 setup-wine:

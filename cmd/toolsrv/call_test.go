@@ -8,12 +8,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // TestCallIsTheServers checks that `toolsrv call` prints exactly what the service answers with the same configuration: results and errors, to the
 // byte.
 func TestCallIsTheServers(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("starts processes one after another, where the race detector only takes long")
+	}
 	dir := site(t, errorsConfig, map[string][]byte{
 		"shop.wasm":   guest(t, "shop", "1.0.0", guestTools...),
 		"frugal.wasm": guest(t, "frugal", "1.0.0", guestTools...),

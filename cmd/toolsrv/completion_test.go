@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // askBash lets bash complete the words in its arguments, as if a person had pressed the tab key after them.
@@ -23,6 +25,9 @@ const askZsh = `autoload -U compinit && compinit -u -D && source <(toolsrv compl
 // TestCompletionZsh lets zsh load its script, also from the folder in which a package puts it.
 func TestCompletionZsh(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("starts processes one after another, where the race detector only takes long")
+	}
 	if _, err := exec.LookPath("zsh"); err != nil {
 		t.Skipf("there is no zsh to ask: %v", err)
 	}
@@ -48,6 +53,9 @@ func TestCompletionZsh(t *testing.T) {
 // TestCompletion completes words in real shells, in a folder with a tool, another file and a folder.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("starts processes one after another, where the race detector only takes long")
+	}
 	const bashCompletion = "/usr/share/bash-completion/bash_completion"
 	dir := t.TempDir()
 	for _, name := range []string{"a.wasm", "b.txt", "c/x"} {

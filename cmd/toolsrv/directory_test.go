@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // TestDirectory changes the tools directory of a running service.
@@ -106,6 +108,9 @@ func textOf(line map[string]any) string {
 // was served, also after a restart, and no file with too little memory.
 func TestCheckAgrees(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("starts processes one after another, where the race detector only takes long")
+	}
 	dir := site(t, "[[override]]\nmatch = \"tiny\"\nmemory = \"64KiB\"\n", map[string][]byte{
 		"m.wasm":    guest(t, "shop", "1.0.0", "echo"),
 		"tiny.wasm": guest(t, "tiny", "1.0.0", "echo"),

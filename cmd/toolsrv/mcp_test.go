@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
 )
 
@@ -412,6 +413,9 @@ func TestMCPEndsInCall(t *testing.T) {
 // TestMCPStartFails checks that the error is on standard error, nothing is on standard output, and the exit code is 1.
 func TestMCPStartFails(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("starts processes one after another, where the race detector only takes long")
+	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a.wasm")
 	put(t, file, guest(t, "", "1.0.0", "echo"))

@@ -278,6 +278,9 @@ func TestRestartFindsProgram(t *testing.T) {
 		t.Skip("takes seconds: not with -short")
 	}
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("starts processes one after another, where the race detector only takes long")
+	}
 	content, err := os.ReadFile(binary)
 	if err != nil {
 		t.Fatal(err)

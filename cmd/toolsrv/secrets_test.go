@@ -20,6 +20,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // spyTools are the functions of testdata/e2e/spy.wat in the order of its table.
@@ -125,6 +126,9 @@ func TestSecretsStay(t *testing.T) {
 		t.Skip("takes seconds: not with -short")
 	}
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("starts processes one after another, where the race detector only takes long")
+	}
 	const (
 		injected = "sk_live_51H8mN2eZvKYlo2C0-qT/x+7=aB&c%20d"
 		visible  = "whsec_\"7d8Jq\\2mXw</b>0a9Lk3\"PzR5tVb"

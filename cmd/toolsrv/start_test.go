@@ -10,11 +10,16 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // TestStartFails calls toolsrv in ways that end at once.
 func TestStartFails(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("starts processes one after another, where the race detector only takes long")
+	}
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -96,6 +101,9 @@ func TestStartWithoutConfig(t *testing.T) {
 // TestStartWithoutHome checks that a server without a usable home directory runs without a cache, and says which key sets one.
 func TestStartWithoutHome(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("starts processes one after another, where the race detector only takes long")
+	}
 	for name, home := range map[string][]string{"no home": nil, "a home that is a file": {"HOME=" + os.DevNull, "LocalAppData=" + os.DevNull}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -154,6 +162,9 @@ func TestVersion(t *testing.T) {
 // TestExampleConfig reads the configuration that `make run` uses.
 func TestExampleConfig(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("starts processes one after another, where the race detector only takes long")
+	}
 	text, err := os.ReadFile("../../examples/toolsrv.toml")
 	if err != nil {
 		t.Fatal(err)

@@ -34,6 +34,9 @@ const grantsKeys = "[[grant]]\nmatch = \"a/*\"\nkv = \"1MiB\"\n"
 // Proves: State is whole and apart
 func TestStateDirectory(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("starts processes one after another, where the race detector only takes long")
+	}
 	for _, test := range []struct {
 		name   string
 		config string
@@ -95,6 +98,9 @@ func TestStateDirectory(t *testing.T) {
 // TestNoStateDirectory checks that a service whose state can't be made serves the tools that need none, and the others once the state can be made.
 func TestNoStateDirectory(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("starts processes one after another, where the race detector only takes long")
+	}
 	dir := site(t, grantsKeys, keepingTools(t))
 	put(t, filepath.Join(dir, ".toolsrv"), nil)
 	s := start(t, dir)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
 )
 
@@ -251,6 +252,9 @@ func TestUpGrants(t *testing.T) {
 // TestInitUp runs what a new user types: two commands, and the one that is printed.
 func TestInitUp(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("starts processes one after another, where the race detector only takes long")
+	}
 	for language, engine := range map[string]string{"python": "python", "javascript": "javascript", "typescript": "javascript"} {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()

@@ -16,6 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/local"
 	"github.com/toolsrv/toolsrv/internal/switches"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/tokens"
 )
 
@@ -23,6 +24,9 @@ import (
 // them changes.
 func TestOtherVersions(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("starts processes one after another, where the race detector only takes long")
+	}
 	refused := func(t *testing.T, file string, says string, args ...string) {
 		t.Helper()
 		before, err := os.ReadFile(file)

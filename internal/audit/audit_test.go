@@ -19,6 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/local"
 	"github.com/toolsrv/toolsrv/internal/state/memory"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // in returns options for a log in a state.
@@ -398,6 +399,9 @@ func TestBounded(t *testing.T) {
 // TestRefusals lets an attacker try for days: entries of earlier changes are still kept, and the number of attempts is known.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	store, now := memory.New(), time.Now()
 	o := in(store)
 	o.Now = func() time.Time { return now }

@@ -296,10 +296,14 @@ func TestEndlessSource(t *testing.T) {
 	a.bound["/two"] = catalog.Sourced{Most: 50}
 	c := a.catalog(one, two)
 	awaitTable(t, c, []string{"/x", "/z"}, nil)
+	files := 100_000
+	if testkit.Race(t) { // with which each takes ten times as long
+		files /= 10
+	}
 	for round := range 3 {
 		two.mu.Lock()
 		two.problems = nil
-		for i := range 100_000 {
+		for i := range files {
 			name := fmt.Sprintf("m%d-%d.wasm", round, i)
 			two.files[name] = stored{Entry: catalog.Entry{ID: name, Version: "1", Err: errAway}}
 			if round > 0 {

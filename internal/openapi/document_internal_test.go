@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
@@ -53,6 +54,9 @@ func TestDocumentsAreBuiltOnce(t *testing.T) {
 // TestNamespacesAreKept makes each document once, for as long as what is kept is bounded.
 func TestNamespacesAreKept(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	var tools []*wasmtools.Tool
 	for i := range 100 {
 		tools = append(tools, &wasmtools.Tool{

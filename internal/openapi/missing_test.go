@@ -63,6 +63,9 @@ func TestGuess(t *testing.T) {
 // Proves: Nothing stops the server
 func TestGuessAmongMany(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	var tools []*wasmtools.Tool
 	long := strings.Repeat("x", 48)
 	for i := range 10_000 {

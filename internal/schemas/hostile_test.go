@@ -89,6 +89,9 @@ func nowhere(depth int) string {
 // Proves: Limits hold, one by one and in sum
 func TestHostileSchemas(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	for _, test := range hostileSchemas {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -147,6 +147,9 @@ func TestHelperTellsBriefly(t *testing.T) {
 // Proves: Files of others are not trusted
 func TestHelperBounds(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	dir := t.TempDir()
 	b := helped(t, "javascript")
 	good := testkit.Put(t, dir, "good.ts", "export const x: number = 1;")

@@ -356,6 +356,9 @@ func TestReplaceWhileUsed(t *testing.T) {
 // there are too many, or too many bytes of them.
 func TestRotationForgets(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	for _, c := range []struct {
 		name                  string
 		secrets, bytes, finds int // finds is how many former values of each secret are looked for

@@ -12,6 +12,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/memory"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -19,6 +20,9 @@ import (
 // tokens.
 func TestIndexOfChanges(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	s := Open(memory.New(), Options{})
 	t.Cleanup(func() { _ = s.Close() })
 	random := rand.New(rand.NewPCG(1, 2))

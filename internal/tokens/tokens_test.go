@@ -17,6 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/memory"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
@@ -387,6 +388,9 @@ func TestAttenuateUpwards(t *testing.T) {
 // TestManyNarrowOnes makes as many tokens with one token as it can.
 func TestManyNarrowOnes(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	d := open(t, memory.New())
 	by := d.principal(d.add("ci", "*"))
 	for i := range 2000 {
@@ -403,6 +407,9 @@ func TestManyNarrowOnes(t *testing.T) {
 // TestExpiredNarrowOnes makes narrower tokens that last an hour, for days: expired ones don't keep others from being made, and don't pile up.
 func TestExpiredNarrowOnes(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		d := open(t, memory.New())
 		by := d.principal(d.add("ci", "a/*"))
@@ -442,6 +449,9 @@ func TestExpiredNarrowOnes(t *testing.T) {
 // TestNarrowOnesInADay makes narrower tokens that expire at once, one after another: their number is limited, so that they can't fill the audit.
 func TestNarrowOnesInADay(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		d := open(t, memory.New())
 		by := d.principal(d.add("ci", "a/*"))
@@ -469,6 +479,9 @@ func TestNarrowOnesInADay(t *testing.T) {
 // patterns can still be made.
 func TestManyPatterns(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	d := open(t, memory.New())
 	by := d.principal(d.add("ci", "a/*", "b/*"))
 	hard := func(n int) (scopes []string) {

@@ -285,7 +285,7 @@ type guest struct {
 
 func newGuest(t *testing.T, w *world, module []byte) *guest {
 	t.Helper()
-	g := &guest{world: w, engine: sandboxtest.Engine(t, sandbox.Config{CacheDir: sandboxtest.CodeDir()}), module: module}
+	g := &guest{world: w, engine: sandboxtest.Engine(t, sandbox.Config{Paranoid: true, CacheDir: sandboxtest.CodeDir()}), module: module}
 	m, err := toolfile.Load(g.engine, module, toolfile.Place{Folder: "reach"})
 	if err != nil {
 		t.Fatal(err)

@@ -131,7 +131,7 @@ type host struct {
 func start(t *testing.T, module []byte) *host {
 	t.Helper()
 	h := &host{log: &record{}}
-	engine := sandboxtest.Engine(t, sandbox.Config{CacheDir: sandboxtest.CodeDir(), Logger: slog.New(h.log)})
+	engine := sandboxtest.Engine(t, sandbox.Config{Paranoid: true, CacheDir: sandboxtest.CodeDir(), Logger: slog.New(h.log)})
 	h.program = sandboxtest.Load(t, engine, module)
 	if err := h.program.Compile(t.Context()); err != nil { // not within a call's time limit
 		t.Fatal(err)

@@ -22,7 +22,7 @@ func bundled(t testing.TB, files ...string) script {
 	t.Helper()
 	log := &testkit.Log{}
 	need(t, "javascript")
-	return bundledFor(t, sandboxtest.Engine(t, sandbox.Config{CacheDir: sandboxtest.CodeDir(), Logger: log.Logger(slog.LevelDebug)}), log, files...)
+	return bundledFor(t, sandboxtest.Engine(t, sandbox.Config{Paranoid: true, CacheDir: sandboxtest.CodeDir(), Logger: log.Logger(slog.LevelDebug)}), log, files...)
 }
 
 // bundledFor is bundled for a host, so that several scripts share the engine's code.
@@ -180,7 +180,7 @@ func TestBundleErrors(t *testing.T) {
 			"a.ts: TypeError: the script awaits a promise that nothing settles"},
 	}
 	need(t, "javascript")
-	host := sandboxtest.Engine(t, sandbox.Config{CacheDir: sandboxtest.CodeDir()})
+	host := sandboxtest.Engine(t, sandbox.Config{Paranoid: true, CacheDir: sandboxtest.CodeDir()})
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := bundledFor(t, host, nil, test.files...).program.Describe(t.Context())

@@ -59,7 +59,7 @@ func TestConsole(t *testing.T) {
 	t.Run("in the engine", func(t *testing.T) {
 		t.Parallel()
 		written := &lines{}
-		h := host{engine: sandboxtest.Engine(t, sandbox.Config{CacheDir: sandboxtest.CodeDir(), Logger: slog.New(written)})}
+		h := host{engine: sandboxtest.Engine(t, sandbox.Config{Paranoid: true, CacheDir: sandboxtest.CodeDir(), Logger: slog.New(written)})}
 		s := h.load(t, need(t, "javascript"), engine.File{Name: "test.js", Data: []byte("import { tool } from 'toolsrv';\nexport const test = tool({ description: 'Logs.', run() {\n" + source + "\nreturn 1;\n} });\n")})
 		if err := s.call(t, new(int)); err != nil {
 			t.Fatal(err)

@@ -73,7 +73,7 @@ func TestCPython(t *testing.T) {
 		t.Fatal(err)
 	}
 	skips := skips(t)
-	host := sandboxtest.Engine(t, sandbox.Config{CacheDir: sandboxtest.CodeDir(), Logger: slog.New(slog.DiscardHandler)})
+	host := sandboxtest.Engine(t, sandbox.Config{Paranoid: true, CacheDir: sandboxtest.CodeDir(), Logger: slog.New(slog.DiscardHandler)})
 	files := []engine.File{{Name: "suite.py", Data: source}}
 	for _, part := range helpers {
 		files = append(files, library(t, lib, part)...)

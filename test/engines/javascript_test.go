@@ -40,7 +40,7 @@ type host struct {
 func newHost(t testing.TB) host {
 	t.Helper()
 	log := &testkit.Log{}
-	return host{sandboxtest.Engine(t, sandbox.Config{CacheDir: sandboxtest.CodeDir(), Logger: log.Logger(slog.LevelDebug)}), log}
+	return host{sandboxtest.Engine(t, sandbox.Config{Paranoid: true, CacheDir: sandboxtest.CodeDir(), Logger: log.Logger(slog.LevelDebug)}), log}
 }
 
 // A script is a loaded script with the log of its host.

@@ -42,7 +42,7 @@ def add(a: int, b: int) -> int:
 			t.Parallel()
 			e := need(t, c.language)
 			dir := t.TempDir()
-			host := sandboxtest.Engine(t, sandbox.Config{CacheDir: dir})
+			host := sandboxtest.Engine(t, sandbox.Config{Paranoid: true, CacheDir: dir})
 			var before sandbox.State
 			for k := range 4 {
 				module, err := e.Append([]engine.File{{Name: c.name, Data: fmt.Appendf(nil, c.source, k)}})

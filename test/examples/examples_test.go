@@ -47,7 +47,7 @@ func build(t *testing.T, dir, pkg, to string) {
 // serve opens a catalog on a directory, waits until it lists the tools at paths, and returns its table.
 func serve(t *testing.T, folder string, logger *slog.Logger, paths ...string) *wasmtools.RouteTable {
 	t.Helper()
-	engine := sandboxtest.Engine(t, sandbox.Config{CacheDir: sandboxtest.CodeDir(), Logger: logger})
+	engine := sandboxtest.Engine(t, sandbox.Config{Paranoid: true, CacheDir: sandboxtest.CodeDir(), Logger: logger})
 	source, err := directory.Open(folder, directory.Options{Logger: logger})
 	if err != nil {
 		t.Fatal(err)
@@ -325,7 +325,7 @@ func TestRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "refused.wasm")
 	build(t, "../../sdk/go", "./internal/refused", file)
 	content := testkit.Read(t, file)
-	program := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{CacheDir: sandboxtest.CodeDir()}), content)
+	program := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{Paranoid: true, CacheDir: sandboxtest.CodeDir()}), content)
 	if err := program.Compile(t.Context()); err != nil { // not within the time limit
 		t.Fatal(err)
 	}

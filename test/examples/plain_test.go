@@ -77,7 +77,7 @@ func checkPlain(t *testing.T, table *wasmtools.RouteTable) {
 // TestPlainCParser gives the C program input that no schema would accept: each is refused with a sentence, and none breaks the program.
 func TestPlainCParser(t *testing.T) {
 	t.Parallel()
-	engine := sandboxtest.Engine(t, sandbox.Config{CacheDir: sandboxtest.CodeDir()})
+	engine := sandboxtest.Engine(t, sandbox.Config{Paranoid: true, CacheDir: sandboxtest.CodeDir()})
 	program, err := engine.Load(testkit.Read(t, "../../examples/plain-c/plain-c.wasm"), engine.Modules()...)
 	if err != nil {
 		t.Fatal(err)

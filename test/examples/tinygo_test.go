@@ -146,7 +146,7 @@ func buildProject(t *testing.T, dir string, files map[string]string) []byte {
 // describe asks a module for its manifest.
 func describe(t *testing.T, module []byte) []byte {
 	t.Helper()
-	program := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{CacheDir: sandboxtest.CodeDir()}), module)
+	program := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{Paranoid: true, CacheDir: sandboxtest.CodeDir()}), module)
 	if err := program.Compile(t.Context()); err != nil { // not within the time limit
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
@@ -275,6 +276,9 @@ func TestAttacks(t *testing.T) {
 		t.Skip("takes seconds: not with -short")
 	}
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("makes one call after another, where the race detector only takes long")
+	}
 	for _, test := range []struct {
 		language language
 		script   string

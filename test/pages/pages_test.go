@@ -1,5 +1,5 @@
 // Package pages_test runs all commands of the pages for authors of tools, one page for each language, and compares what they
-// print with what the pages show. Package test/rust runs the page for Rust.
+// print with what the pages show. Package test/rust/page runs the page for Rust.
 package pages_test
 
 import (

@@ -3,7 +3,7 @@
 // digest has nothing from outside the tree, such as a compiler's version: make ci-long runs all steps. Of a step for many packages that fails,
 // those that passed all the same are remembered, as far as the file that $SKIPS names says so (test/skips).
 //
-//	steps run            make the steps that are due until one fails: one after the other, and beside those the ones that wait
+//	steps run            make the steps that are due until one fails: first the ones that wait beside the others, then two at a time
 //	steps run all        make all of them
 //	steps digest         print the digest of the whole tree
 //	steps long DIGEST    remember that make ci-long has passed with this tree, if that is still its digest
@@ -16,6 +16,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"time"
 )
@@ -40,14 +41,16 @@ func run(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	c := &ci{tree: t, out: os.Stdout, today: time.Now().UTC().Format(time.DateOnly), noted: os.Getenv("SKIPS"), make: func(out io.Writer, arguments []string) error {
+	c := &ci{tree: t, out: os.Stdout, today: time.Now().UTC().Format(time.DateOnly), noted: os.Getenv("SKIPS"), pairs: runtime.NumCPU() > 1}
+	c.make = func(out io.Writer, arguments []string) error {
 		cmd := exec.Command("make", append([]string{"--keep-going"}, arguments...)...) // what passes need not run again
-		cmd.Stdout, cmd.Stderr = out, out
+		cmd.Stdout, cmd.Stderr, cmd.Env = out, out, c.environment()
 		return cmd.Run()
-	}, found: func(program string) bool {
+	}
+	c.found = func(program string) bool {
 		_, err := exec.LookPath(program)
 		return err == nil
-	}}
+	}
 	switch command := strings.Join(arguments, " "); {
 	case command == "run", command == "run all":
 		return c.run(command == "run all")

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 )
 
 // A note is a line that test/skips adds to the file c.noted: the outcome of a test, or of a package if Test is "".
@@ -32,7 +34,7 @@ func (c *ci) rememberPart(group, all []step, digests map[string]string, first in
 	if group[0].group == "" || c.noted == "" {
 		return nil
 	}
-	passed, err := c.passedSince(first)
+	passed, err := c.passedSince(first, append(strings.Fields(group[0].group), racing))
 	if err != nil {
 		return fmt.Errorf("read which packages have passed: %w", err)
 	}
@@ -58,8 +60,9 @@ func (c *ci) rememberPart(group, all []step, digests map[string]string, first in
 	return nil
 }
 
-// passedSince returns the packages that have passed in each of their runs, according to the notes from the offset first on.
-func (c *ci) passedSince(first int64) (map[string]bool, error) {
+// passedSince returns the packages that have passed in all of these runs that they were in, according to the notes from the offset first on. Steps in
+// parallel add notes of other runs.
+func (c *ci) passedSince(first int64, runs []string) (map[string]bool, error) {
 	file, err := os.Open(c.noted)
 	if err != nil {
 		return nil, err
@@ -77,6 +80,7 @@ func (c *ci) passedSince(first int64) (map[string]bool, error) {
 			return nil, err
 		}
 		switch {
+		case !slices.Contains(runs, n.Run):
 		case n.Failed:
 			failed[n.Package] = true
 		case n.Test != "":
@@ -88,8 +92,8 @@ func (c *ci) passedSince(first int64) (map[string]bool, error) {
 		}
 	}
 	passed := map[string]bool{}
-	for _, runs := range []map[string]bool{raced, ran} {
-		for name := range runs {
+	for _, names := range []map[string]bool{raced, ran} {
+		for name := range names {
 			passed[name] = !failed[name] && (!less[name] || ran[name])
 		}
 	}

@@ -40,6 +40,7 @@ func TestPart(t *testing.T) {
 		{name: "and the rest failed", notes: `{"Run":"race",` + pkg + `,"Test":"TestIt","Less":true} {"Run":"race",` + pkg + `} {"Run":"test",` + pkg + `,"Failed":true}`, again: "imported pkg"},
 		{name: "raced in vain", notes: `{"Run":"race",` + pkg + `,"Failed":true} {"Run":"test",` + pkg + `}`, again: "imported pkg"},
 		{name: "another's", notes: `{"Run":"test","Package":"example.com/other/pkg"}`, again: "imported pkg"},
+		{name: "of a step beside it", notes: `{"Run":"emulated",` + pkg + `} {"Run":"test",` + imported + `} {"Run":"emulated",` + imported + `,"Failed":true}`, again: "pkg"},
 		{name: "torn", notes: `{"Run":"test",` + pkg + `} {"Run":"te`, again: "imported pkg", want: "read which packages have passed"},
 		{name: "its files changed", notes: `{"Run":"test",` + pkg + `} {"Run":"test",` + imported + `}`, change: "pkg/pkg.go", again: "imported pkg", want: "has changed while they ran"},
 	} {

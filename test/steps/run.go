@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -19,14 +21,17 @@ type ci struct {
 	today string
 	make  func(out io.Writer, arguments []string) error
 	found func(program string) bool // in PATH
+	pairs bool                      // any two steps run in parallel
 	noted string                    // the file to which test/skips adds the outcomes of tests; "" if there is none
 
 	failed    atomic.Bool     // a step has failed, so no other one begins
+	filling   sync.RWMutex    // held by a step that keeps the machine busy, and shared by others that don't wait
 	preparing sync.Mutex      // guards prepared, and is held while a prerequisite is made
 	prepared  map[string]bool // by target
 
 	mu         sync.Mutex // guards what follows, and out, tree and passedFile
 	took, left []string   // the report at the end: how long each step took, and which were left out
+	made       []string   // the prerequisites that were made, each with the folder of the tree before it
 }
 
 // run runs the steps that are due, or all.
@@ -45,14 +50,14 @@ func (c *ci) run(all bool) error {
 			return err
 		}
 	}
-	c.took, c.left, c.prepared = nil, nil, map[string]bool{}
+	c.took, c.left, c.made, c.prepared = nil, nil, nil, map[string]bool{}
 	c.failed.Store(false)
 	defer func() {
 		for _, line := range slices.Concat(c.took, c.left) {
 			fmt.Fprintln(c.out, line)
 		}
 	}()
-	var turns, beside [][]step
+	var turns, waiting queue
 	for _, group := range groups(steps) {
 		due := c.due(group, func(s step) string {
 			if all {
@@ -63,34 +68,76 @@ func (c *ci) run(all bool) error {
 		switch {
 		case len(due) == 0:
 		case due[0].waits:
-			beside = append(beside, due)
+			waiting.groups = append(waiting.groups, due)
 		default:
-			turns = append(turns, due)
+			turns.groups = append(turns.groups, due)
 		}
 	}
+	other := []*queue{&waiting}
+	if c.pairs {
+		other = append(other, &turns)
+	}
 	ended := make(chan error)
-	go func() { ended <- c.each(beside, steps, digests) }()
-	return errors.Join(c.each(turns, steps, digests), <-ended)
+	go func() { ended <- c.each(true, steps, digests, other...) }()
+	return errors.Join(c.each(false, steps, digests, &turns, &waiting), <-ended)
 }
 
-// each runs groups of steps one after another, until one fails, here or in parallel.
-func (c *ci) each(groups [][]step, all []step, digests map[string]string) error {
-	for _, due := range groups {
-		if c.failed.Load() {
-			break
-		}
-		if err := c.pass(due, all, digests); err != nil {
-			c.failed.Store(true)
-			return err
+// A queue has groups of steps that are due.
+type queue struct {
+	mu     sync.Mutex // guards groups
+	groups [][]step
+}
+
+// next takes the next group out, or returns nil.
+func (q *queue) next() []step {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.groups) == 0 {
+		return nil
+	}
+	due := q.groups[0]
+	q.groups = q.groups[1:]
+	return due
+}
+
+// each runs groups of steps one after another, those of one queue before those of the next, until one fails, here or in parallel. The output of steps
+// in parallel with others comes in one piece.
+func (c *ci) each(beside bool, all []step, digests map[string]string, queues ...*queue) error {
+	for _, q := range queues {
+		for !c.failed.Load() {
+			due := q.next()
+			if due == nil {
+				break
+			}
+			if err := c.turn(beside, due, all, digests); err != nil {
+				c.failed.Store(true)
+				return err
+			}
 		}
 	}
 	return nil
 }
 
+// turn runs a group once there is room for it: in parallel with one that keeps the machine busy there is room only for those that wait.
+func (c *ci) turn(beside bool, due, all []step, digests map[string]string) error {
+	switch {
+	case due[0].fills:
+		c.filling.Lock()
+		defer c.filling.Unlock()
+	case !due[0].waits:
+		c.filling.RLock()
+		defer c.filling.RUnlock()
+	}
+	if c.failed.Load() { // meanwhile
+		return nil
+	}
+	return c.pass(beside, due, all, digests)
+}
+
 // pass runs the steps of a group after their prerequisites, and records that they have passed.
-func (c *ci) pass(due, all []step, digests map[string]string) error {
+func (c *ci) pass(beside bool, due, all []step, digests map[string]string) error {
 	out := c.out
-	if due[0].waits {
+	if beside {
 		said := &bytes.Buffer{}
 		out = said
 		c.mu.Lock()
@@ -119,6 +166,13 @@ func (c *ci) pass(due, all []step, digests map[string]string) error {
 	return c.remember(due, all, done)
 }
 
+// environment is that of make. It names in MADE what make need not make again in this folder.
+func (c *ci) environment() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append(os.Environ(), "MADE="+strings.Join(c.made, " "))
+}
+
 // prepare makes those targets that have not been made yet.
 func (c *ci) prepare(out io.Writer, targets []string) error {
 	c.preparing.Lock()
@@ -131,6 +185,9 @@ func (c *ci) prepare(out io.Writer, targets []string) error {
 			return err
 		}
 		c.prepared[target] = true
+		c.mu.Lock()
+		c.made = append(c.made, filepath.Join(c.tree.root, target))
+		c.mu.Unlock()
 	}
 	return nil
 }

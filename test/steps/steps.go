@@ -16,7 +16,8 @@ type step struct {
 	reads []string
 	first []string // targets that are made before it
 	needs []string // programs of which it needs one; empty if it needs none
-	waits bool     // it waits more than it computes, so it runs in parallel with others
+	waits bool     // it waits more than it computes, so it runs in parallel with any other
+	fills bool     // it keeps the machine busy: only steps that wait run in parallel with it
 
 	// Steps of a group differ only in a folder, and make gets the folders of all due steps at once. "" if the step is in no group.
 	group, folder string
@@ -38,7 +39,7 @@ const (
 
 // of returns the step for the package in a folder.
 func (t *template) of(folder string) step {
-	s := step{needs: t.needs, first: t.first, waits: t.waits, folder: folder}
+	s := step{needs: t.needs, first: t.first, waits: t.waits, fills: t.fills, folder: folder}
 	if strings.Contains(t.name, several) {
 		s.group = t.name
 	}
@@ -111,7 +112,8 @@ func add(all []step, templates []template, s step) []step {
 		return append(all, s)
 	}
 	to := &all[at]
-	to.reads, to.first, to.needs, to.waits = slices.Concat(to.reads, s.reads), slices.Concat(to.first, s.first), slices.Concat(to.needs, s.needs), to.waits || s.waits
+	to.reads, to.first, to.needs = slices.Concat(to.reads, s.reads), slices.Concat(to.first, s.first), slices.Concat(to.needs, s.needs)
+	to.waits, to.fills = to.waits || s.waits, to.fills || s.fills
 	return all
 }
 
@@ -140,6 +142,8 @@ func parse(text string) ([]template, error) {
 				last.first = append(last.first, rest)
 			case "waits":
 				last.waits = true
+			case "fills":
+				last.fills = true
 			case "in":
 				last.in = append(last.in, rest)
 			case "has":

@@ -209,7 +209,83 @@ func TestRunFails(t *testing.T) {
 	}
 }
 
-// TestWaits has steps that wait run beside the others, one of them at a time: what they print comes in one piece, what two of them need is made once,
+// TestPairs has steps run two at a time, those that wait first: beside one that fills the machine, only these.
+func TestPairs(t *testing.T) {
+	t.Parallel()
+	const steps = "lint\n\ta\nrace\n\ta fills:\nbench\n\ta\nclients\n\ta\nnats\n\ta waits:\nmcp\n\ta\n"
+	for _, fails := range []string{"", "bench", "clients"} {
+		t.Run("fails "+fails, func(t *testing.T) {
+			t.Parallel()
+			ci, _, out := checkout(t, map[string]string{"Makefile": "", ".ci/steps.txt": steps, "a": ""}, well)
+			ci.pairs = true
+			var mu sync.Mutex
+			running, calls := map[string]bool{}, []string(nil)
+			met := map[string]chan bool{"lint nats": make(chan bool), "race nats": make(chan bool), "bench clients": make(chan bool)}
+			meet := func(pair string) { // waits for the other
+				select {
+				case met[pair] <- true:
+				case <-met[pair]:
+				case <-time.After(testkit.Patience):
+					t.Errorf("%s do not run at the same time", pair)
+				}
+			}
+			ci.make = func(out io.Writer, arguments []string) error {
+				name := arguments[0]
+				mu.Lock()
+				calls, running[name] = append(calls, name), true
+				for other := range running {
+					if pair := name + " " + other; other != name && strings.Contains(pair, "race") && !strings.Contains(pair, "nats") {
+						t.Errorf("%s runs beside %s", name, other)
+					}
+				}
+				mu.Unlock()
+				defer func() {
+					mu.Lock()
+					defer mu.Unlock()
+					delete(running, name)
+				}()
+				switch name {
+				case "lint":
+					meet("lint nats")
+				case "nats":
+					fmt.Fprintln(out, "nats begins")
+					meet("lint nats")
+					meet("race nats")
+					fmt.Fprintln(out, "nats ends")
+				case "race":
+					meet("race nats")
+				case "bench", "clients":
+					meet("bench clients")
+				}
+				if name == fails {
+					return errors.New("exit status 2")
+				}
+				for fails == "bench" && name == "clients" || fails == "clients" && name == "bench" {
+					if ci.failed.Load() {
+						break
+					}
+					runtime.Gosched() // until that is known
+				}
+				return nil
+			}
+			if err := ci.run(false); (err != nil) != (fails != "") {
+				t.Errorf("got %v", err)
+			}
+			want := []string{"bench", "clients", "lint", "mcp", "nats", "race"}
+			if fails != "" {
+				want = slices.DeleteFunc(want, func(name string) bool { return name == "mcp" })
+			}
+			if slices.Sort(calls); !slices.Equal(calls, want) {
+				t.Errorf("%q have begun, want %q", calls, want)
+			}
+			if whole := "nats begins\nnats ends\n"; !strings.Contains(out.String(), whole) {
+				t.Errorf("what the second of two prints is torn:\n%s", out)
+			}
+		})
+	}
+}
+
+// TestWaits has steps that wait run beside the others: what they print comes in one piece, what two of them need is made once,
 // and where a step fails, here or there, none begins any more.
 func TestWaits(t *testing.T) {
 	t.Parallel()
@@ -341,5 +417,39 @@ func TestOurSteps(t *testing.T) {
 	}
 	if len(names) < 100 {
 		t.Errorf("got %d steps, want more", len(names))
+	}
+}
+
+// TestMade has make skip what was made before in the same folder, and only there.
+func TestMade(t *testing.T) {
+	t.Parallel()
+	ci, _, _ := checkout(t, map[string]string{"Makefile": "", ".ci/steps.txt": "one\n\ta first:tools\ntwo\n\ta first:tools\n", "a": ""}, well)
+	var made []string
+	ci.make = func(io.Writer, []string) error {
+		all := ci.environment()
+		made = append(made, all[len(all)-1])
+		return nil
+	}
+	if err := ci.run(false); err != nil {
+		t.Fatal(err)
+	}
+	after := "MADE=" + filepath.Join(ci.tree.root, "tools")
+	if want := []string{"MADE=", after, after}; !slices.Equal(made, want) {
+		t.Errorf("got %q, want %q", made, want)
+	}
+	for variable, want := range map[string]bool{after: true, "MADE=": false, "MADE=/elsewhere/tools": false} {
+		cmd := exec.Command("make", "-n", "tools", variable)
+		cmd.Dir = "../.."
+		if variable == after {
+			root, err := filepath.EvalSymlinks(testkit.Root(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd.Args[3] = "MADE=" + filepath.Join(root, "tools")
+		}
+		out, err := cmd.CombinedOutput()
+		if skips := !strings.Contains(string(out), "toolsrv build"); err != nil || skips != want {
+			t.Errorf("%s: %v, make skips what it makes: %v, want %v\n%s", cmd, err, skips, want, out)
+		}
 	}
 }

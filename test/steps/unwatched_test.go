@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,5 +57,34 @@ func TestUnwatched(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// TestFoundry holds what the name of the folder of compiled code depends on, which tests share, to what a foundry imports: with a change of another
+// package the code stays.
+func TestFoundry(t *testing.T) {
+	if testkit.Race(t) {
+		t.Skip("waits for commands, on one goroutine")
+	}
+	testkit.NeedBuild(t, "go", "make")
+	print := exec.Command("make", "--no-print-directory", "-s", "-f", "Makefile", "-f", "-", "print-foundry")
+	print.Dir, print.Stdin = "../..", strings.NewReader("print-foundry:\n\t@echo $(FOUNDRY)\n")
+	got, err := print.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := exec.Command("go", "list", "-deps", "github.com/toolsrv/toolsrv/internal/runtime/internal/foundry").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for name := range strings.Lines(string(list)) {
+		if folder, ours := strings.CutPrefix(strings.TrimSpace(name), "github.com/toolsrv/toolsrv/"); ours {
+			want = append(want, folder)
+		}
+	}
+	slices.Sort(want)
+	if made := strings.Fields(string(got)); !slices.Equal(slices.Sorted(slices.Values(made)), want) {
+		t.Errorf("the Makefile has FOUNDRY as %q, want %q", made, want)
 	}
 }

@@ -1,7 +1,7 @@
-// Command systems checks the types of all packages below a folder, including tests, for other systems than this one, and vets the packages that
+// Command systems checks the types of all packages below folders, including tests, for other systems than this one, and vets the packages that
 // consist of different files there.
 //
-//	systems DIR GOOS/GOARCH...
+//	systems GOOS/GOARCH,... DIR...
 //
 // It does not vet all packages, since for that the go command would compile them, many of them again for the tests of others.
 package main
@@ -25,10 +25,10 @@ import (
 
 func main() {
 	if len(os.Args) < 3 {
-		fmt.Fprintln(os.Stderr, "usage: systems DIR GOOS/GOARCH...")
+		fmt.Fprintln(os.Stderr, "usage: systems GOOS/GOARCH,... DIR...")
 		os.Exit(2)
 	}
-	if err := check(os.Args[1], os.Args[2:], os.Stdout); err != nil {
+	if err := check(strings.Split(os.Args[1], ","), os.Args[2:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -47,27 +47,36 @@ type listed struct {
 	Error *struct{ Err string }
 }
 
-// check checks the packages below a folder for systems, and writes what it and the go command report.
-func check(dir string, systems []string, out io.Writer) error {
-	here, err := list(dir, "", out)
-	if err != nil {
-		return err
+// check checks the packages below folders for systems, and writes what it and the go command report.
+func check(systems, dirs []string, out io.Writer) error {
+	read := &files{set: token.NewFileSet(), parsed: map[string]*ast.File{}}
+	standard := map[string]map[string]*types.Package{} // by system
+	for _, system := range systems {
+		standard[system] = map[string]*types.Package{"unsafe": types.Unsafe}
 	}
 	var errs []error
-	for _, system := range systems {
-		if err := checkFor(dir, system, here, out); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", system, err))
+	for _, dir := range dirs {
+		fmt.Fprintln(out, "check", dir)
+		here, err := list(dir, "", out)
+		if err != nil {
+			return err
+		}
+		for _, system := range systems {
+			p := &program{files: read, standard: standard[system], packages: map[string]*types.Package{}}
+			if err := p.checkFor(dir, system, here, out); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", system, err))
+			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func checkFor(dir, system string, here []*listed, out io.Writer) error {
+func (p *program) checkFor(dir, system string, here []*listed, out io.Writer) error {
 	there, err := list(dir, system, out)
 	if err != nil {
 		return err
 	}
-	if err := typed(there, system); err != nil {
+	if err := p.typed(there, system); err != nil {
 		return err
 	}
 	vet := other(there, here)
@@ -138,21 +147,41 @@ func other(there, here []*listed) []string {
 	return slices.Compact(names)
 }
 
+// files are parsed once, whichever system and folder they are read for.
+type files struct {
+	set    *token.FileSet
+	parsed map[string]*ast.File
+}
+
+func (f *files) parse(name string) (*ast.File, error) {
+	if file := f.parsed[name]; file != nil {
+		return file, nil
+	}
+	file, err := parser.ParseFile(f.set, name, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	f.parsed[name] = file
+	return file, nil
+}
+
 // A program has the types of packages, by their names in go list.
 type program struct {
-	set      *token.FileSet
-	parsed   map[string]*ast.File
-	packages map[string]*types.Package
+	*files
+	standard map[string]*types.Package // those of Go, which other folders share for the same system
+	packages map[string]*types.Package // the others
 }
 
 // typed checks the types of packages. Of other modules' packages it does not check the bodies of functions.
-func typed(all []*listed, system string) error {
+func (p *program) typed(all []*listed, system string) error {
 	_, arch, _ := strings.Cut(system, "/")
-	p := &program{set: token.NewFileSet(), parsed: map[string]*ast.File{}, packages: map[string]*types.Package{"unsafe": types.Unsafe}}
 	var errs []error
 	for _, l := range all {
-		if l.ImportPath == "unsafe" {
-			continue
+		packages := p.packages
+		if l.Standard {
+			if packages = p.standard; packages[l.ImportPath] != nil {
+				continue
+			}
 		}
 		var files []*ast.File
 		for _, name := range l.GoFiles {
@@ -174,21 +203,9 @@ func typed(all []*listed, system string) error {
 		if l.Module != nil && l.Module.GoVersion != "" {
 			config.GoVersion = "go" + l.Module.GoVersion
 		}
-		p.packages[l.ImportPath], _ = config.Check(name, p.set, files, nil) // the errors are in errs
+		packages[l.ImportPath], _ = config.Check(name, p.set, files, nil) // the errors are in errs
 	}
 	return errors.Join(errs...)
-}
-
-func (p *program) parse(name string) (*ast.File, error) {
-	if file := p.parsed[name]; file != nil {
-		return file, nil
-	}
-	file, err := parser.ParseFile(p.set, name, nil, parser.SkipObjectResolution)
-	if err != nil {
-		return nil, err
-	}
-	p.parsed[name] = file
-	return file, nil
 }
 
 // An importer finds what one package imports.
@@ -201,8 +218,10 @@ func (i importer) Import(name string) (*types.Package, error) {
 	if other, ok := i.names[name]; ok {
 		name = other
 	}
-	if p := i.packages[name]; p != nil {
-		return p, nil
+	for _, packages := range []map[string]*types.Package{i.packages, i.standard} {
+		if p := packages[name]; p != nil {
+			return p, nil
+		}
 	}
 	return nil, fmt.Errorf("go list has no %s", name)
 }

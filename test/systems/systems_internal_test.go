@@ -49,7 +49,7 @@ func TestCheck(t *testing.T) {
 				testkit.Put(t, dir, tt.file, tt.text)
 			}
 			said := &strings.Builder{}
-			err := check(dir, []string{"windows/amd64"}, said)
+			err := check([]string{"windows/amd64"}, []string{dir}, said)
 			if tt.file == "" && (err != nil || !strings.Contains(said.String(), "vetted 1 of them")) {
 				t.Errorf("%v\n%s", err, said)
 			}

@@ -35,6 +35,9 @@ var passes = []struct {
 // expected output again.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("runs commands one after another, where the race detector only takes long")
+	}
 	const (
 		more   = "upload = true\n"
 		grants = "[[grant]]\nmatch = \"weather/*\"\nkv = \"1MiB\"\nsettings = {units = \"metric\"}\nhttp = [\"https://api.example.com\"]\nsecrets = [\"key\"]\n[secrets]\nfiles = {key = \"key\"}\n"

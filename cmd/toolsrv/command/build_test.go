@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 const (
@@ -46,6 +48,9 @@ func echo(t *testing.T, manifest string) string {
 
 func TestBuild(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("runs commands one after another, where the race detector only takes long")
+	}
 	dir := echo(t, echoManifest)
 	file := filepath.Join(dir, "echo.wasm")
 	code, stdout, stderr := run("build", dir)
@@ -140,6 +145,9 @@ func TestBuildFails(t *testing.T) {
 // TestFolders checks that call and test first build the project in a folder, also in a language that needs a compiler.
 func TestFolders(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("runs commands one after another, where the race detector only takes long")
+	}
 	dir := echo(t, strings.Replace(echoManifest, `"parameters"`, `"examples": [{"arguments": {"a": 1}, "result": {"a": 1}}], "parameters"`, 1))
 	if code, stdout, stderr := run("test", dir); code != 0 || !strings.HasPrefix(stdout, "ok    /texts/echo, example 1 (") {
 		t.Errorf("test: exit code %d, %q, %q", code, stdout, stderr)

@@ -14,6 +14,9 @@ const order = `{"item":"tea","count":2}`
 // TestCallOutcomes tries every way in which a call can end, with its exit code.
 func TestCallOutcomes(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("runs commands one after another, where the race detector only takes long")
+	}
 	file := shop(t)
 	config := testkit.Put(t, t.TempDir(), "toolsrv.toml", []byte(`
 [[override]]

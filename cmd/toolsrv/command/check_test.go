@@ -35,6 +35,9 @@ func TestCheckRules(t *testing.T) {
 
 func TestCheckFiles(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("runs commands one after another, where the race detector only takes long")
+	}
 	dir := t.TempDir()
 	guest := testkit.Fixture(t, "e2e/guest")
 	file := func(name, namespace string, tools ...string) string {

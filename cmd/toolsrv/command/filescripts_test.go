@@ -22,6 +22,9 @@ func scriptOf(version string) string {
 // TestPutScript puts a script, new versions of it and broken ones, rolls it back, removes it and brings it back, over the socket and over HTTP.
 func TestPutScript(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("runs commands one after another, where the race detector only takes long")
+	}
 	enginetest.Need(t, "javascript")
 	m := manage(t, servesScripts)
 	dir := t.TempDir()

@@ -13,6 +13,9 @@ import (
 
 func TestInspect(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("runs commands one after another, where the race detector only takes long")
+	}
 	dir := t.TempDir()
 	for _, c := range []struct {
 		name    string

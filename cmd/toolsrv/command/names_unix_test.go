@@ -15,6 +15,9 @@ import (
 // names.
 func TestNamesThatCommand(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("runs commands one after another, where the race detector only takes long")
+	}
 	dir := filepath.Join(t.TempDir(), "a\x1b]0;title\x07b\u202ec")
 	file := func(name string) string { return filepath.Join(dir, name) }
 	name := "x\x1b[2Jy"

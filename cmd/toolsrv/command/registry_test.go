@@ -18,6 +18,9 @@ import (
 // TestRegistry pushes a file, finds it, and pulls it by its tag and by its digest.
 func TestRegistry(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("runs commands one after another, where the race detector only takes long")
+	}
 	s := ocitest.Serve(t)
 	file, folder := shop(t), t.TempDir()
 	ref := "oci://" + s.Host + "/acme/shop"
@@ -68,6 +71,9 @@ func TestRegistry(t *testing.T) {
 // TestRegistrySource pushes a script with its imports, and makes the same module from the source that is pulled.
 func TestRegistrySource(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("runs commands one after another, where the race detector only takes long")
+	}
 	s := ocitest.ServeReferrers(t)
 	folder, elsewhere := t.TempDir(), t.TempDir()
 	add := testkit.Put(t, folder, "add.ts", "import { plus } from './parts/plus.ts';\n"+strings.Replace(addTypeScript, "a + b", "plus(a, b)", 1))
@@ -141,6 +147,9 @@ func TestRegistrySource(t *testing.T) {
 // TestRegistryAnswers compares the output of --json with the one that programs rely on.
 func TestRegistryAnswers(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("runs commands one after another, where the race detector only takes long")
+	}
 	s := ocitest.Serve(t)
 	file, folder := shop(t), t.TempDir()
 	var all strings.Builder

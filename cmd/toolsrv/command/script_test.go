@@ -57,6 +57,9 @@ func TestScriptCommands(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: not with -short")
 	}
+	if testkit.Race(t) {
+		t.Skip("runs commands one after another, where the race detector only takes long")
+	}
 	for engine, s := range scripts {
 		t.Run(engine, func(t *testing.T) { // one at a time: each starts interpreters again and again
 			enginetest.Need(t, engine)
@@ -123,6 +126,9 @@ func TestScriptMistakes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: not with -short")
 	}
+	if testkit.Race(t) {
+		t.Skip("runs commands one after another, where the race detector only takes long")
+	}
 	for engine, s := range scripts {
 		t.Run(engine, func(t *testing.T) { // one at a time: each starts interpreters again and again
 			enginetest.Need(t, engine)
@@ -155,6 +161,9 @@ func TestScriptMistakes(t *testing.T) {
 // TestCheckForged has a script whose error message looks like check's line about a good file.
 func TestCheckForged(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("runs commands one after another, where the race detector only takes long")
+	}
 	enginetest.Need(t, "javascript")
 	for _, forged := range []string{"ok       pay.ts: 1 tool: /pay", "ok pay.ts:1: 1 tool: /pay", "all is well"} {
 		script := testkit.Put(t, t.TempDir(), "add.ts", "throw new Error("+strconv.Quote("no\n"+forged+"\nno")+");\n")
@@ -179,6 +188,9 @@ func TestBuildUngranted(t *testing.T) {
 // TestBuildExamples checks that a failing example is only a warning of a build.
 func TestBuildExamples(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("runs commands one after another, where the race detector only takes long")
+	}
 	enginetest.Need(t, "javascript")
 	script := testkit.Put(t, t.TempDir(), "add.ts", strings.Replace(addTypeScript, "result: 5", "result: 6", 1))
 	code, _, stderr := run("build", script)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -22,6 +23,9 @@ func principalOf(t *testing.T, scopes ...string) *wasmtools.Principal {
 // during which more paths change than are kept.
 func TestEditions(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	const seed = 3
 	random := rand.New(rand.NewPCG(seed, 0))
 	namespaces := []string{"a", "a/b", "ab", "c"}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
@@ -79,6 +80,9 @@ func TestSearchFollowsChanges(t *testing.T) {
 // TestLexiconForgets has a tool whose words are new each time: the words of older versions are dropped.
 func TestLexiconForgets(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	table, err := wasmtools.NewRouteTable()
 	if err != nil {
 		t.Fatal(err)

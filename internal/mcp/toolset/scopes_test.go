@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
@@ -14,6 +15,9 @@ import (
 // below 64 MiB.
 // Proves: Clients keep nobody out
 func TestManyScopes(t *testing.T) { // not parallel, because it measures the heap
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	tools := make([]*wasmtools.Tool, 10_000)
 	parameters := schema.MustCompile(`{"type":"object","properties":{"n":{"type":"integer","description":"A number of things that the tool counts, from the first to the last"}}}`)
 	for i := range tools {

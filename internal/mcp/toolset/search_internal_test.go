@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -44,6 +45,9 @@ func TestSearchesTakeTurns(t *testing.T) {
 // changed tools.
 func TestSearchCostsWhatChanged(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	for _, many := range []int{1000, 10_000} {
 		var tools []*wasmtools.Tool
 		for n := range many {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/linmem"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // over returns a layer over an image. The function change makes the changes, in a memory with room for size bytes.
@@ -37,6 +38,9 @@ func shut(t testing.TB, image *linmem.Image) {
 // mappings their memories take.
 func TestLayerStoresWhatDiffers(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	page := os.Getpagesize()
 	if page != 4096 {
 		t.Skip("the numbers are those of pages of 4 KiB")
@@ -175,6 +179,9 @@ func TestPagesAreForeseen(t *testing.T) {
 // Proves: A tool touches no memory but its own
 func TestLayersAreApart(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	content := filled(40*granule, func(b []byte) { sprinkle(b[:30*granule], 1) })
 	change := func(seed int) func([]byte) {
 		return func(b []byte) {

@@ -262,6 +262,9 @@ func TestStoreIsEmptied(t *testing.T) {
 // TestStrict has the system count reserved memory. Memories must work in that case, too. It runs in a process of its own, and limits that process.
 func TestStrict(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	testkit.SkipEmulated(t, "it can't start itself again, and the limits of memory are the emulator's")
 	if os.Getenv("LINMEM_STRICT") == "" {
 		var now unix.Rlimit

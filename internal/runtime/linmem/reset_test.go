@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/linmem"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // TestReset does everything to a memory of every kind that a guest may do.
@@ -153,6 +154,9 @@ func copiesAll(t *testing.T, kind string) (plain bool) {
 // TestResetDropsExcess has a call that writes more than an idle memory may keep.
 func TestResetDropsExcess(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()

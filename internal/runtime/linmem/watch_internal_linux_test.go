@@ -113,6 +113,9 @@ func pause(m *Memory) {
 // Proves: Nothing is left of a call
 func TestWatch(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	m := watchable(t, 100)
 	page := unix.Getpagesize()
 	random := rand.New(rand.NewPCG(1, 2))

@@ -41,6 +41,9 @@ func repeat(n int, what, then string) []byte {
 // Proves: Compiling is bounded
 func TestCompileBombs(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	e := sandboxtest.Engine(t, sandbox.Config{})
 	wide := []byte("\x00asm\x01\x00\x00\x00")
 	types := append([]byte{2, 0x60, 1, 0x7f, 1, 0x7f, 0x60, 0xe8, 7}, bytes.Repeat([]byte{0x7e}, 1000)...)
@@ -96,6 +99,9 @@ func TestCompileBombs(t *testing.T) {
 // Proves: Compiling is bounded
 func TestCostlyInstances(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	e := sandboxtest.Engine(t, sandbox.Config{})
 	const header, types = 8, 8 // bytes at the beginning of tool's result
 	plain := tool(repeat(1, "\x01", ""))

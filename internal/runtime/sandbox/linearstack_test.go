@@ -45,6 +45,9 @@ func TestLinearStack(t *testing.T) {
 // TestLinearStackOfCompilers does the same with compilers' output, with and without names, and with the stack above the data.
 func TestLinearStackOfCompilers(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	rust := func(t *testing.T, name string, flags ...string) []byte {
 		const target = "wasm32-unknown-unknown"
 		library, err := exec.Command("rustc", "--print", "target-libdir", "--target", target).Output()

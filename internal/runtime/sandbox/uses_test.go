@@ -94,6 +94,9 @@ func TestUsedIsFiltered(t *testing.T) {
 // TestRefusedUses refuses a call a million uses. All are counted, and one use of each capability has a line, once in a client's call.
 func TestRefusedUses(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	const many = 1_000_000
 	var log testkit.Log
 	e := useEngine(t, sandbox.Config{Logger: log.Logger(slog.LevelInfo)}, func(c *hostcall.Call) {

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // size returns how many writes wait.
@@ -147,6 +148,9 @@ func setting(space, key string, size int, expires int64) *write {
 // TestListAmongExpired lists a space in which very many entries have expired at once. That takes no longer than it may.
 func TestListAmongExpired(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	s, err := prepare(t.TempDir(), Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -187,6 +191,9 @@ func TestListAmongExpired(t *testing.T) {
 // Proves: State is whole and apart
 func TestRewritesAreBounded(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, where the race detector only takes long")
+	}
 	const entries, large = 256, 256 << 10
 	s, err := prepare(t.TempDir(), Options{})
 	if err != nil {

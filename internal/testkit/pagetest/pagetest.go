@@ -140,7 +140,7 @@ func (s *Shell) Run(command string) string {
 // Follow runs a page. replace can change the page first, so that it uses this checkout in place of a release.
 func (s *Shell) Follow(page string, replace *strings.Replacer) {
 	s.t.Helper()
-	text := string(testkit.Read(s.t, filepath.Join("../../docs", page)))
+	text := string(testkit.Read(s.t, filepath.Join(testkit.Root(s.t), "docs", page)))
 	for _, block := range Blocks(replace.Replace(text)) {
 		switch {
 		case block.File != "":

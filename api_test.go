@@ -11,8 +11,8 @@ import (
 
 var update = flag.Bool("update", false, "write docs/generated/api.txt and the generated parts of pages again")
 
-// TestAPI holds the list of exported names outside internal/. Each is a promise to those who embed the server, write a
-// tool or an SDK, so a change of one should show in the diff.
+// TestAPI compares the exported names outside internal/ with the list in git. Each is a promise to those who embed the server, write a tool or an
+// SDK, so a change of one should show in the diff.
 func TestAPI(t *testing.T) {
 	t.Parallel()
 	const file = "docs/generated/api.txt"
@@ -79,7 +79,7 @@ func exportedNames(t *testing.T) []string {
 		}
 	}
 	slices.Sort(lines)
-	return slices.Compact(lines) // a file for each system may declare the same
+	return slices.Compact(lines) // files for different systems may declare the same
 }
 
 // typeLines returns the lines of a type: its own, and one for each exported field or method of an interface.
@@ -114,5 +114,5 @@ func typeLines(dir string, spec *ast.TypeSpec) []string {
 	return lines
 }
 
-// signature returns what stands behind a function's name.
+// signature returns the text after a function's name.
 func signature(f *ast.FuncType) string { return strings.TrimPrefix(onLine(f), "func") }

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// TestAPIDocs reads the comments of packages that others can import as a site for documentation does: each has some, of everything that it exports, and
-// what is written as a link leads to something.
+// TestAPIDocs reads the comments of packages that others can import like a documentation site: each package and each exported name has a comment, and
+// every link leads somewhere.
 func TestAPIDocs(t *testing.T) {
 	t.Parallel()
 	packages := map[string]*doc.Package{} // by import path

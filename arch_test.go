@@ -11,8 +11,8 @@ import (
 
 const module = "github.com/toolsrv/toolsrv"
 
-// edges are the allowed imports between packages of this repository; tests may import what they like. Arrows point down
-// only, so that a reader of a package needs to know nothing above it.
+// edges are the allowed imports between packages of this repository; tests may import anything. Arrows only point down, so that a reader of a package
+// needs to know nothing above it.
 var edges = map[string][]string{
 	// Go's own memory: process-wide, so for main programs only.
 	"internal/heap": {},
@@ -20,39 +20,39 @@ var edges = map[string][]string{
 	"internal/ownership": {},
 	// What tests share.
 	"internal/testkit": {},
-	// What tests share that run the snippets of pages.
+	// Helpers for tests that run the snippets of pages.
 	"internal/testkit/pagetest": {"internal/testkit"},
 	// A collector for tests.
 	"internal/testkit/otlptest": {},
 	// Registries for tests.
 	"internal/testkit/ocitest": {},
-	// Authorities for tests, and what they have signed.
+	// Authorities for tests, and signatures of theirs.
 	"internal/testkit/sigstoretest": {},
 	// Makes and checks signatures; knows no registry.
 	"internal/signature": {"internal/text", "internal/textfile"},
-	// What tests share that run guests.
+	// Helpers for tests that run guests.
 	"internal/testkit/sandboxtest": {"internal/runtime/sandbox", "internal/runtime/wasmbin", "internal/toolfile"},
-	// What tests of stores share.
+	// Helpers for tests of stores.
 	"internal/testkit/statetest": {"internal/state"},
-	// What tests share that call WASI as a guest does.
+	// Helpers for tests that call WASI as a guest does.
 	"internal/testkit/wasitest": {"internal/testkit/hosttest", "internal/runtime/wasi", "internal/runtime/hostcall"},
-	// What tests share that play a guest.
+	// Helpers for tests that play a guest.
 	"internal/testkit/hosttest": {"runtime/hostabi", "internal/capability/hostset", "internal/runtime/hostcall"},
-	// What tests share that compile sources.
+	// Helpers for tests that compile sources.
 	"internal/testkit/projecttest": {"internal/author/project"},
-	// What tests share that need interpreters.
+	// Helpers for tests that need interpreters.
 	"internal/testkit/enginetest": {"internal/testkit", "internal/script/engine"},
 	// Modules for tests, byte by byte.
 	"internal/testkit/wasmtest": {},
 	// Hosts and origins of HTTP; knows no server.
 	"internal/origin": {"internal/text"},
-	// Where a request may go: reads, and reaches nothing.
+	// Decides where a request may go; connects to nothing.
 	"internal/reach": {},
 	// The URLs that tests of it share.
 	"internal/reach/reachtest": {},
 	// Signs with keys that the state has; knows nothing of what is signed.
 	"internal/signing": {"internal/state", "internal/trouble"},
-	// What goes wrong for a time, in the log; knows nothing of what that is.
+	// Logs lasting problems; knows nothing about them.
 	"internal/trouble": {},
 	// Modules in registries; knows no tool.
 	"internal/oci": {"internal/nothttp", "internal/reach", "internal/signature", "internal/text", "internal/textfile", "internal/tlsfiles", "internal/trickle"},
@@ -60,39 +60,39 @@ var edges = map[string][]string{
 	"internal/trickle": {},
 	// A file of digests; asks no registry.
 	"internal/lockfile": {"internal/oci", "internal/textfile", "internal/wholefile"},
-	// How long things took; knows nothing of what they are.
+	// Counts durations; knows nothing of what they are of.
 	"internal/durations": {},
 	// Paths and patterns of them; knows no tools.
 	"internal/pattern": {"internal/text"},
-	// What a token may do; knows no token.
+	// The scopes of a token; knows no token.
 	"internal/scope": {"internal/pattern", "wasmtools"},
-	// What is one caller's own; knows nothing of what is kept.
+	// The ids of callers; knows nothing of what is kept for them.
 	"internal/personal": {"wasmtools"},
 	// The secrets that callers have set themselves, in the state.
 	"internal/brought": {"internal/personal", "internal/secret", "internal/state", "internal/trouble"},
 	// Tokens with names and scopes, in the state and declared.
 	"internal/tokens": {"internal/personal", "internal/rates", "internal/credential", "internal/scope", "internal/state", "internal/trouble", "wasmtools", "wasmtools/auth", "internal/config"},
-	// What messages do with foreign text: everybody's.
+	// Foreign text in messages; anybody may use it.
 	"internal/text": {},
-	// Bounds of processes; knows nothing of what they do.
+	// Limits of child processes; knows nothing of what they do.
 	"internal/apart": {},
-	// How many calls callers make: knows no door, and no tool.
+	// Limits how many calls callers make; knows no door, and no tool.
 	"internal/rates": {"internal/state", "internal/text", "wasmtools"},
 	// Places for which keys take turns; knows nothing of what they are for.
 	"internal/turns": {},
-	// Thins what calls report; knows nobody who listens.
+	// Limits progress reports; knows nobody who listens.
 	"internal/progress": {"internal/text"},
 	// Writes a log; knows nobody who logs.
 	"internal/journal": {"internal/text"},
-	// Tells a supervisor how a process is; knows nothing of what it serves.
+	// Tells a supervisor the state of a process; knows nothing of what it serves.
 	"internal/supervisor": {"internal/text"},
 	// Writes files; knows nothing of what is in them.
 	"internal/wholefile": {},
-	// What others' APIs take; knows no tool file.
+	// What model APIs accept; knows no tool file.
 	"internal/modelapi": {"internal/text"},
 	// Bytes become values; knows nothing of schemas.
 	"internal/jsontree": {},
-	// Pure format: usable by any program.
+	// Pure format, usable by any program.
 	"internal/runtime/wasmbin": {"internal/text", "internal/runtime/internal/opcode"},
 	// Names of numbers.
 	"internal/runtime/internal/opcode": {},
@@ -100,7 +100,7 @@ var edges = map[string][]string{
 	"internal/runtime/instrument": {"internal/text", "internal/runtime/instrument/internal/weigh", "internal/runtime/wasmbin", "internal/runtime/internal/opcode"},
 	// Counts what a compiler does with a body; knows no sections.
 	"internal/runtime/instrument/internal/weigh": {"internal/runtime/wasmbin", "internal/runtime/internal/opcode"},
-	// What the system says of a file.
+	// When a file was changed.
 	"internal/nothttp": {},
 	"internal/touched": {},
 	// Numbers and who waits for them; knows nothing of guests.
@@ -115,9 +115,9 @@ var edges = map[string][]string{
 	"wasmtools/gotool": {"internal/typed", "wasmtools", "wasmtools/schema"},
 	// Knows no tools: what is valid, and what is wrong where it is not.
 	"internal/schemas": {"internal/text", "internal/jsontree", "wasmtools/misfit"},
-	// What of it tools of Go functions need, and those who look at tools.
+	// The part of it for tools that are Go functions, and for readers of tools.
 	"wasmtools/schema": {"internal/schemas"},
-	// What may be called how.
+	// Valid names.
 	"internal/naming": {"internal/text"},
 	// Which of the domain's errors any error is.
 	"internal/fault": {"internal/text", "wasmtools"},
@@ -125,7 +125,7 @@ var edges = map[string][]string{
 	"internal/lacking": {"internal/text", "wasmtools"},
 	// Why values do not fit.
 	"wasmtools/misfit": {"internal/text"},
-	// Takes secrets out of bytes; knows not whose they are.
+	// Removes secrets from bytes; does not know whose they are.
 	"internal/redact": {},
 	// Refuses with the domain's error.
 	"wasmtools/auth": {"wasmtools", "internal/credential"},
@@ -133,13 +133,13 @@ var edges = map[string][]string{
 	"internal/config": {"internal/lockfile", "internal/oci", "internal/signature", "wasmtools", "internal/rates", "internal/origin", "internal/pattern", "internal/scope", "internal/text", "runtime/limits", "wasmtools/capability", "internal/capability/builtin", "wasmtools/config/key", "internal/credential", "internal/keys", "internal/runtime/limittable", "internal/certificate", "internal/oidc", "internal/textfile", "internal/secret", "internal/naming"},
 	// One file becomes tools, the same way for serving and for the author's commands.
 	"internal/toolfile": {"wasmtools/capability/answer", "internal/jsontree", "internal/text", "internal/runtime/abi1", "internal/runtime/instrument", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability", "internal/capability/builtin", "internal/capability/tools", "wasmtools/schema", "internal/capability/hostset", "internal/runtime/hostcall", "internal/manifest", "internal/runtime/limittable", "internal/invoker", "internal/capability/granted", "internal/schemas", "wasmtools/misfit", "internal/naming", "internal/lacking"},
-	// Keys with values: knows nobody who keeps them.
+	// Keys with values; knows nobody who stores them.
 	"internal/state":                {},
 	"internal/state/local":          {"internal/durations", "internal/ownership", "internal/state", "internal/state/internal/watch", "internal/wholefile"},
 	"internal/state/memory":         {"internal/state", "internal/state/internal/watch"},
 	"internal/state/nats":           {"internal/durations", "internal/state", "internal/state/internal/watch", "internal/textfile", "internal/tlsfiles", "internal/trouble"},
 	"internal/state/internal/watch": {"internal/state"},
-	// What happens to tools, and who listens; knows nobody who changes anything.
+	// Events of tools, for those who listen; knows nobody who changes anything.
 	"internal/events": {
 		"internal/audit",
 		"internal/lacking",
@@ -151,7 +151,7 @@ var edges = map[string][]string{
 	"internal/audit": {"internal/metrics/counters", "internal/state", "internal/text"},
 	// A file on disk: knows no modules.
 	"internal/catalog/internal/precedence": {"internal/state", "internal/text", "internal/wholefile"},
-	// Chooses by the language, and keeps what it has read of scripts; runs nothing.
+	// Chooses by the language, and remembers scripts that it has read; runs nothing.
 	"internal/script": {"internal/apart", "internal/text", "internal/touched", "internal/runtime/codecache", "internal/runtime/wasmbin", "internal/script/engine", "internal/script/javascript", "internal/script/python"},
 	// Interpreters as files: knows no language, and runs nothing.
 	"internal/script/engine": {"internal/text", "internal/runtime/wasmbin"},
@@ -164,7 +164,7 @@ var edges = map[string][]string{
 	"internal/script/javascript/internal/token": {},
 	// Texts that are printed.
 	"internal/licenses": {"internal/script/engine"},
-	// Finds those texts in the modules that are linked in.
+	// Finds these texts in the linked modules.
 	"internal/licenses/internal/gather": {"internal/licenses", "internal/script/engine"},
 	// Makes an engine of what a linker wrote.
 	"internal/script/engine/internal/seal": {"internal/runtime/wasmbin", "internal/script/engine"},
@@ -176,11 +176,11 @@ var edges = map[string][]string{
 	"internal/catalog/registry": {"internal/catalog", "internal/oci", "internal/ownership", "internal/wholefile"},
 	// The source that is a bucket: a file's name and its digest in the state, its content among the objects; shares the cache on disk.
 	"internal/catalog/bucket": {"internal/catalog", "internal/catalog/registry", "internal/runtime/sandbox", "internal/state", "internal/text", "internal/upload", "internal/versions"},
-	// What of it a program needs that adds doors.
+	// The part of it for programs that add doors.
 	"wasmtools/web": {"internal/web", "wasmtools"},
-	// Doors and observers of programs take the place of our own.
+	// Adapts doors and observers of programs to our own interfaces.
 	"internal/door": {"internal/web", "wasmtools/web"},
-	// What every HTTP door needs; knows none of them.
+	// What every HTTP door needs; knows no door.
 	"internal/web": {"internal/credential", "internal/personal", "internal/rates", "internal/origin", "internal/text", "wasmtools", "wasmtools/auth", "wasmtools/misfit", "internal/naming", "internal/fault", "internal/trace"},
 	// What programs call tools with, and hear of calls.
 	"wasmtools/invoke": {"wasmtools"},
@@ -188,9 +188,9 @@ var edges = map[string][]string{
 	"internal/invoker": {"internal/rates", "internal/turns", "wasmtools", "wasmtools/invoke", "internal/schemas", "wasmtools/misfit", "internal/lacking", "internal/fault"},
 	// REST as an http.Handler, for programs that embed us.
 	"wasmtools/openapi": {"internal/door", "internal/openapi", "internal/web", "wasmtools", "wasmtools/web"},
-	// REST: sees tools, never sandboxes, and of their schemas where a result is a file.
+	// REST: sees tools, never sandboxes, and of schemas only where a result is a file.
 	"internal/openapi": {"internal/text", "wasmtools", "wasmtools/invoke", "internal/web", "internal/invoker", "internal/follow", "internal/schemas"},
-	// MCP over HTTP: reads messages, and leaves to protocol what they are answered with.
+	// MCP over HTTP: reads messages, and leaves the answers to protocol.
 	"internal/mcp": {"internal/signing", "internal/state", "internal/jsontree", "wasmtools", "internal/mcp/internal/protocol", "internal/mcp/internal/response", "internal/mcp/internal/rpc", "internal/mcp/session", "internal/mcp/toolset", "internal/web", "internal/naming"},
 	// What MCP shows of tools; knows no transport.
 	"internal/mcp/toolset": {"internal/rates", "internal/jsontree", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/invoker", "internal/follow", "internal/schemas", "wasmtools/misfit", "internal/naming", "internal/fault"},
@@ -202,9 +202,9 @@ var edges = map[string][]string{
 	"internal/mcp/internal/response": {"internal/mcp/internal/protocol", "internal/web"},
 	// Clients of MCP that keep a session: reads messages, as the door without sessions does.
 	"internal/mcp/session": {"internal/signing", "internal/state", "internal/text", "wasmtools", "internal/mcp/internal/protocol", "internal/mcp/internal/response", "internal/mcp/internal/rpc", "internal/mcp/toolset", "internal/web", "internal/trace"},
-	// What of it programs need that embed the server.
+	// The part of it for programs that embed the server.
 	"wasmtools/service": {"internal/config", "internal/core", "wasmtools", "wasmtools/config", "wasmtools/invoke"},
-	// Bytes by their digests in a folder, and which of them are in force; knows no catalog.
+	// Versions of files in a folder, and which of them are served; knows no catalog.
 	"internal/versions": {"internal/state", "internal/text", "internal/wholefile"},
 	// Counts calls by tool; hears of them as any observer does.
 	"internal/metrics": {"internal/durations", "internal/fault", "internal/metrics/counters", "wasmtools", "wasmtools/invoke"},
@@ -216,19 +216,19 @@ var edges = map[string][]string{
 	"internal/metrics/counters": {},
 	// The slowest requests: hears of them as the log does.
 	"internal/slow": {"internal/personal", "internal/text", "internal/web", "wasmtools"},
-	// Files in a directory that names from afar must not leave; knows no modules.
+	// Uploads that must not leave a directory; knows no modules.
 	"internal/upload": {"internal/text"},
-	// What operators switch, kept: knows nobody who switches.
+	// Stores what operators switch; knows nobody who switches.
 	"internal/switches": {"internal/pattern", "internal/state", "internal/text", "wasmtools"},
-	// What is below all doors, wired together; knows none of them, and of requests their ids, which the log has.
+	// Everything below the doors, wired together; knows no door, and of requests only the ids for the log.
 	"internal/core": {"internal/signing", "internal/trouble", "internal/otlp", "internal/trace", "internal/events", "internal/metrics", "internal/recent", "internal/rates", "internal/audit", "internal/brought", "internal/tokens", "internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/bucket", "internal/catalog/directory", "internal/catalog/registry", "internal/oci", "internal/signature", "internal/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "internal/state", "internal/state/local", "internal/state/memory", "internal/state/nats", "internal/configured", "runtime/limits", "internal/web", "internal/invoker", "internal/switches", "internal/versions"},
 	// What operators can ask of a running server, once for all ways in; of the server above it, it knows an interface.
 	"internal/admin": {"internal/turns", "internal/events", "internal/metrics", "internal/recent", "internal/rates", "internal/slow", "internal/brought", "internal/capability/kv", "internal/personal", "internal/secret", "internal/scope", "internal/tokens", "internal/audit", "internal/state", "internal/switches", "internal/lacking", "internal/text", "internal/typed", "internal/schemas", "internal/pattern", "internal/runtime/account", "internal/catalog", "internal/catalog/bucket", "internal/configured", "internal/core", "wasmtools", "internal/config", "wasmtools/misfit", "internal/admin/reach", "wasmtools/capability", "internal/upload", "internal/versions", "internal/runtime/sandbox"},
-	// What callers reach in the end, by the tools and their grants; pure.
+	// Computes what callers can reach through tools and their grants; pure.
 	"internal/admin/reach": {"internal/capability/tools", "internal/personal", "wasmtools", "wasmtools/capability"},
 	// Its operations over HTTP.
 	"internal/admin/door": {"internal/admin", "internal/web", "wasmtools"},
-	// The socket over which they are asked for; knows none of them.
+	// The socket for these operations; knows none of them.
 	"internal/admin/socket": {"internal/listen", "internal/ownership", "wasmtools", "internal/config"},
 	// Asks for them.
 	"internal/admin/client": {"internal/nothttp", "internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "internal/trickle", "wasmtools", "wasmtools/misfit"},
@@ -242,7 +242,7 @@ var edges = map[string][]string{
 	"internal/author/sdk": {},
 	// Runs compilers; never what they made.
 	"internal/author/project": {"internal/author/sdk", "internal/text", "internal/runtime/wasmbin", "wasmtools", "wasmtools/schema", "internal/script", "internal/toolfile", "internal/manifest"},
-	// One file as a server would have it, without a server.
+	// One file as a server would load it, without a server.
 	"internal/author/workbench": {"internal/author/project", "runtime/limits", "wasmtools", "internal/capability/broker", "internal/config", "internal/script", "internal/toolfile", "wasmtools/capability", "internal/capability/builtin", "internal/configured", "internal/manifest", "internal/runtime/limittable", "internal/core", "internal/invoker"},
 	// Every part has a command.
 	"cmd/toolsrv/command": {"internal/nothttp", "internal/signature", "internal/events", "internal/rates", "internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/oci", "internal/ownership", "internal/reach", "internal/supervisor", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "internal/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "internal/config", "wasmtools/config", "internal/licenses", "internal/mcp", "internal/mcp/toolset", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "internal/state/memory", "internal/configured", "internal/credential", "internal/keys", "internal/manifest", "internal/runtime/limittable", "internal/secret", "internal/core", "internal/listen", "internal/lockfile", "internal/web", "wasmtools/misfit", "internal/lacking", "internal/audit", "internal/admin", "internal/admin/client", "internal/admin/socket", "internal/naming", "internal/admin/reach", "internal/invoker"},
@@ -258,13 +258,13 @@ var edges = map[string][]string{
 	"internal/runtime/internal/foundry": {"internal/durations", "internal/trouble", "internal/apart", "internal/runtime/account", "internal/runtime/codecache", "internal/runtime/compile", "internal/runtime/instrument", "internal/runtime/schedule", "internal/runtime/wasmbin"},
 	// A module becomes code, in a process apart; knows no sandbox.
 	"internal/runtime/compile": {"internal/apart", "internal/text"},
-	// Files of bytes that are to be trusted; knows no compiler.
+	// Files whose bytes are trusted; knows no compiler.
 	"internal/runtime/codecache": {"internal/ownership"},
 	// A run of a guest, as host functions and the sandbox share it; knows neither.
 	"internal/runtime/hostcall": {},
 	// The part of it that functions of capabilities need.
 	"runtime/hostabi": {"internal/runtime/hostcall"},
-	// What is made of each generation of a table.
+	// What is derived from each generation of a table.
 	"internal/follow": {"wasmtools"},
 	// What tools were granted; knows neither who decides nor who asks.
 	"internal/capability/granted": {"internal/runtime/hostcall", "wasmtools"},
@@ -288,13 +288,13 @@ var edges = map[string][]string{
 	"internal/capability/builtin": {"wasmtools", "wasmtools/capability", "internal/capability/files", "internal/capability/http", "internal/capability/kv", "internal/capability/secrets", "internal/capability/settings", "internal/capability/tools", "internal/manifest"},
 	// Grants become what the sets are given.
 	"internal/capability/broker": {"internal/pattern", "internal/text", "wasmtools", "wasmtools/capability", "internal/config", "internal/secret", "internal/state", "internal/runtime/hostcall", "internal/capability/builtin", "internal/configured", "internal/keys", "internal/manifest", "internal/invoker", "internal/capability/granted"},
-	// What a configuration means for a tool, and how it differs from another one.
+	// What a configuration means for a tool, and how two configurations differ.
 	"internal/configured": {"internal/oci", "internal/rates", "internal/scope", "internal/tokens", "internal/capability/builtin", "internal/keys", "internal/pattern", "internal/runtime/limittable", "internal/text", "runtime/limits", "wasmtools", "wasmtools/capability", "internal/config"},
-	// What can be a token; knows nobody who shows one.
+	// Valid tokens; knows nobody who shows one.
 	"internal/credential": {"internal/textfile"},
 	// Binds addresses; knows nobody who accepts.
 	"internal/listen": {"internal/text"},
-	// What somebody else's word on a caller gives: knows nobody's word.
+	// Turns claims about a caller into scopes; knows nobody who makes claims.
 	"internal/claim": {"internal/scope", "wasmtools"},
 	// Tokens of an issuer.
 	"internal/oidc": {"internal/nothttp", "internal/claim", "internal/credential", "internal/text", "wasmtools", "wasmtools/auth"},
@@ -312,16 +312,16 @@ var edges = map[string][]string{
 	"internal/runtime/limittable": {"internal/text", "runtime/limits"},
 	// Readers of the values of keys; they know no file.
 	"internal/keys": {"internal/pattern", "internal/runtime/limittable", "internal/text"},
-	// What of it programs need that embed the server.
+	// The part of it for programs that embed the server.
 	"wasmtools/config": {"internal/config", "wasmtools/capability"},
 	// What capabilities of other programs need of them.
 	"wasmtools/config/key": {"internal/keys", "internal/runtime/limittable"},
 	// Where secrets are, and what they were.
 	"internal/secret": {"internal/personal", "internal/redact", "wasmtools", "internal/text"},
-	// Orders jobs by what they take; knows not what they do.
+	// Orders jobs by their cost; does not know what they do.
 	"internal/runtime/schedule": {},
 
-	// The SDK for Go is a module of its own and imports nothing of ours: who writes a tool depends on no server.
+	// The SDK for Go is a module of its own and imports nothing of ours: a tool does not depend on the server.
 	"sdk/go":                      {"sdk/go/internal/double", "sdk/go/internal/random", "sdk/go/internal/typed"},
 	"sdk/go/files":                {"sdk/go", "sdk/go/internal/double"},
 	"sdk/go/http":                 {"sdk/go", "sdk/go/internal/capability", "sdk/go/internal/typed"},
@@ -392,7 +392,7 @@ var edges = map[string][]string{
 }
 
 // homes are the third-party libraries, each with the only package that may import it, so that replacing one is a
-// change in one place. What we compare ourselves with has a home of its own.
+// change in one place. Libraries that we compare ourselves with have homes, too.
 var homes = map[string][]string{
 	"github.com/tetratelabs/wazero":          {"internal/runtime/compile", "internal/runtime/internal/foundry", "internal/runtime/sandbox", "bench/internal/peer"},
 	"github.com/extism/go-sdk":               {"bench/internal/peer"},
@@ -492,7 +492,7 @@ var recoverHomes = map[string]string{
 
 func TestImports(t *testing.T) {
 	t.Parallel()
-	used := map[[2]string]bool{} // who imports what: our package, library or unsafe
+	used := map[[2]string]bool{} // importers: of our package, a library or unsafe
 	tested := map[[2]string]bool{}
 	unknown := map[string]bool{}
 	for _, s := range sources(t) {
@@ -528,7 +528,7 @@ func TestImports(t *testing.T) {
 			}
 		}
 	}
-	// What nobody uses any more would let the next import through unseen.
+	// An unused entry would let a later import through unnoticed.
 	for dir, allowed := range edges {
 		for _, own := range allowed {
 			if !used[[2]string{dir, own}] {

@@ -15,7 +15,7 @@ import (
 
 const architecture = "docs/architecture.md"
 
-// TestArchitecturePicture holds the names in the picture at the top of the page to packages.
+// TestArchitecturePicture checks that the names in the picture at the top of the page are packages.
 func TestArchitecturePicture(t *testing.T) {
 	t.Parallel()
 	picture, _, _ := strings.Cut(read(t, architecture), "\nThe reasons")
@@ -30,7 +30,7 @@ func TestArchitecturePicture(t *testing.T) {
 	}
 }
 
-// TestPackagesPage holds docs/generated/packages.md to the packages: what each says it is, and which of ours it may import.
+// TestPackagesPage compares docs/generated/packages.md with the packages: their documentation, and which of our packages they may import.
 // `go test . -update` writes the page.
 func TestPackagesPage(t *testing.T) {
 	t.Parallel()
@@ -62,8 +62,7 @@ func TestPackagesPage(t *testing.T) {
 	}
 }
 
-// TestArchitectureNames holds the names of code on the page to the files that are linked beside them: each is declared in a
-// file of the same line. TestLinks holds the files.
+// TestArchitectureNames checks that each name of code on the page is declared in a file that is linked on the same line. TestLinks checks the files.
 func TestArchitectureNames(t *testing.T) {
 	t.Parallel()
 	declared := map[string]map[string]bool{}
@@ -85,7 +84,7 @@ func TestArchitectureNames(t *testing.T) {
 		}
 		for _, match := range name.FindAllStringSubmatch(line, -1) {
 			if len(known) == 0 {
-				continue // no names of code: a line without files
+				continue // a line without files has no names of code
 			}
 			if checked++; !known[match[1]] {
 				t.Errorf("%s names %s, which none of the files linked in that line declares:\n%.160s", architecture, match[1], line)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestProofs holds docs/generated/proofs.md to the tests' comments: a line `Proves: …` names a promise of docs/security.md, by its heading, and
+// TestProofs compares docs/generated/proofs.md with the tests' comments: a line `Proves: …` names a promise of docs/security.md by its heading, and
 // each promise has tests. `go test . -update` writes the page.
 func TestProofs(t *testing.T) {
 	t.Parallel()
@@ -81,7 +81,7 @@ func TestPageShowsExamples(t *testing.T) {
 		}
 		examples += string(text)
 	}
-	// Comments stand in the source and not on the page.
+	// Comments are in the source, but not on the page.
 	examples = regexp.MustCompile(`(?m)^// .*\n`).ReplaceAllString(examples, "")
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(page, -1)
 	if len(blocks) < 3 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestLean has the program that make run begins with do without the libraries for which it does: most of what they bring is of no use to others.
+// TestLean checks that the program with which make run begins does not contain the libraries that make its build slow.
 func TestLean(t *testing.T) {
 	t.Parallel()
 	without := []string{"github.com/sigstore/", "go.opentelemetry.io/", "google.golang.org/grpc"}

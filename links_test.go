@@ -31,8 +31,8 @@ func rationales(t *testing.T) []string {
 	return all
 }
 
-// TestRationaleContents makes sure that each RATIONALE.md begins with its contents: its themes and questions in their order, each of
-// which says something and stands in no other. `go test . -update` writes the contents.
+// TestRationaleContents checks that each RATIONALE.md begins with its contents: its themes and questions in order, each of which has an answer and is
+// in no other file. `go test . -update` writes the contents.
 func TestRationaleContents(t *testing.T) {
 	t.Parallel()
 	homes := map[string]string{}
@@ -76,8 +76,8 @@ func TestRationaleContents(t *testing.T) {
 	}
 }
 
-// TestPagesAreShort bounds what is written by hand in docs/ and in RATIONALE.md: say a thing once, in the page where readers look for it, and what
-// is history in the commit. Lower the bounds when pages become shorter.
+// TestPagesAreShort limits what is written by hand in docs/ and in RATIONALE.md: say a thing once, in the page where readers look for it, and history
+// in the commit. Lower the bounds when pages become shorter.
 func TestPagesAreShort(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("docs/*.md")
@@ -145,7 +145,7 @@ func hasAnchor(text, fragment string) bool {
 	return false
 }
 
-// anchor returns what a heading is called in links: lower case, hyphens for spaces, no punctuation.
+// anchor returns the name of a heading in links: lower case, hyphens for spaces, no punctuation.
 func anchor(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestLicense makes sure that everybody who gets the repository, a module or a crate of it gets its licence, too. (The zip of a Go
-// module below the root has the root's LICENSE, where it has none of its own.)
+// TestLicense checks that everybody who gets the repository, or a module or crate of it, also gets the licence. (The zip of a Go module below the
+// root has the root's LICENSE if it has none of its own.)
 func TestLicense(t *testing.T) {
 	t.Parallel()
 	license, err := os.ReadFile("LICENSE")
@@ -43,7 +43,7 @@ func TestLicense(t *testing.T) {
 			}
 		}
 	}
-	// npm packs no links, so JavaScript's is a copy.
+	// npm packs no links, so the one for JavaScript is a copy.
 	for file, keys := range map[string][]string{
 		"sdk/js/package.json":       {`  "description": `, `  "license": "Apache-2.0",`, `  "repository": `, `  "keywords": `},
 		"sdk/python/pyproject.toml": {`description = `, name, `license-files = ["LICENSE"]`, `keywords = `, `Repository = `},
@@ -65,7 +65,7 @@ func TestLicense(t *testing.T) {
 	}
 }
 
-// TestModulesInstall makes sure that `go install …/cmd/toolsrv@version` and `go get …/sdk/go` work: a go.mod with a replace or exclude
+// TestModulesInstall checks that `go install …/cmd/toolsrv@version` and `go get …/sdk/go` work: a go.mod with a replace or exclude
 // directive can't be installed, and the SDK promises its users no dependencies.
 func TestModulesInstall(t *testing.T) {
 	t.Parallel()
@@ -89,7 +89,7 @@ func read(t *testing.T, file string) string {
 	return strings.ReplaceAll(string(text), "\r\n", "\n")
 }
 
-// TestRegistries makes sure that everything is fetched by name from the machine's registry: no recipe and no lock file has an address.
+// TestRegistries checks that everything is fetched by name from the machine's registry: no recipe and no lock file has an address.
 func TestRegistries(t *testing.T) {
 	t.Parallel()
 	var files []string

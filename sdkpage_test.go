@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// An sdk is what the page of the SDKs' functions has of one language. A declaration is found by an expression whose groups are the comment above
-// it, or below it, and what is declared.
+// An sdk describes one language's part of the page of the SDKs' functions. Declarations are found by an expression whose groups are the comment above
+// or below, and the declaration.
 type sdk struct {
 	name, page   string
 	files        []string
-	module       func(file string) string // what a file's part of the page is called
+	module       func(file string) string // the title of a file's part of the page
 	declarations *regexp.Regexp
 }
 
@@ -40,11 +40,11 @@ var sdks = []sdk{
 		regexp.MustCompile(`(?ms)/\*\*(?P<says>(?:[^*]|\*[^/])*)\*/\n(?:export |declare )+(?P<is>(?:class|interface|const) \w+|function .*?;$)`)},
 }
 
-// TestSDKPage holds docs/generated/sdk.md to the comments of what authors of tools import. `go test . -update` writes the page.
+// TestSDKPage compares docs/generated/sdk.md with the comments of everything that authors of tools import. `go test . -update` writes the page.
 func TestSDKPage(t *testing.T) {
 	t.Parallel()
 	const page = "docs/generated/sdk.md"
-	python := map[string]bool{} // what toolsrv exports of its private modules
+	python := map[string]bool{} // the exports of toolsrv's private modules
 	for _, m := range regexp.MustCompile(`(?m)^    "(\w+)",$`).FindAllStringSubmatch(read(t, "sdk/python/toolsrv/__init__.py"), -1) {
 		python[m[1]] = true
 	}

@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// maxLines is the limit of a file. A package has none: it would push code into files that are named after something else.
+// maxLines is the most lines of a file. Packages have no limit, since that would push code into packages that are named after something else.
 const maxLines = 700
 
-// maxFiles is how many files may have methods of one type. A reader of a type that is scattered over more has to search.
+// maxFiles is how many files may have methods of one type. With more, a reader would have to search.
 const maxFiles = 4
 
-// vagueNames say nothing of what stands in a file.
+// vagueNames are names that don't say what is in a file.
 var vagueNames = []string{"types.go", "helpers.go", "helper.go", "utils.go", "util.go", "common.go", "misc.go"}
 
 // TestRecovers checks the list of places that recover.
@@ -136,7 +136,7 @@ func TestSizesAndNames(t *testing.T) {
 	}
 }
 
-// TestMethods counts the files that have methods of a type, of those that are built together.
+// TestMethods counts the files with methods of a type, among those that are built together.
 func TestMethods(t *testing.T) {
 	t.Parallel()
 	files := map[string]map[string]bool{}
@@ -152,7 +152,7 @@ func TestMethods(t *testing.T) {
 				continue
 			}
 			name := s.dir + "." + receiver(f.Recv)
-			if s.test { // which may add to a type of the package
+			if s.test { // test files may add methods to a type of the package
 				name += " in tests"
 			}
 			if files[name] == nil {

@@ -24,7 +24,7 @@ type source struct {
 	lines   int
 	ast     *ast.File
 	imports map[string]string // local name to path
-	paths   []string          // all that it imports
+	paths   []string          // all imports
 }
 
 // sources parses every Go file of the repository, including those of nested modules (SDK, examples, benchmarks, clients).

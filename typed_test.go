@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestTypedIsTheSDKs holds the copy of what the server and the SDK for Go share to its original.
+// TestTypedIsTheSDKs compares the package that the server and the Go SDK share with its original in the SDK.
 func TestTypedIsTheSDKs(t *testing.T) {
 	t.Parallel()
 	read := func(dir string) map[string][]byte {

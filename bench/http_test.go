@@ -25,8 +25,8 @@ const parameters = `{"type":"object","properties":{"a":{"type":"number"},"b":{"t
 const body = `{"a": 2, "b": 3}`
 
 // BenchmarkRequest measures one whole request over a kept-alive loopback connection: a tool that is a Go function and
-// tools in the sandbox, all echoing their arguments behind the same router, validation and request handling. The usual
-// tool gets an instance that was reset; one that changes its tables gets a new one for every call.
+// tools in the sandbox, all echoing their arguments behind the same router, validation and request handling. The usual tool gets an instance that was
+// reset; a tool that changes its tables gets a new instance for every call.
 func BenchmarkRequest(b *testing.B) {
 	b.Run("native", func(b *testing.B) {
 		table, err := wasmtools.NewRouteTable(&wasmtools.Tool{

@@ -24,8 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/generated/languages.md again")
 
-// A probe is a row of the table: code for both languages, which returns what the table shows. Where code is missing the language has nothing of
-// the kind.
+// A probe is a row of the table: code for both languages, whose result the table shows. If code is missing, the language has nothing of the kind.
 type probe struct{ what, python, javascript string }
 
 // probes are the rows. The last expression of the code is the cell; an error is shown as such.
@@ -104,7 +103,7 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
-// An interpreter runs code: each time a new one.
+// An interpreter runs code, each time in a new instance.
 type interpreter struct {
 	t    *testing.T
 	tool *sandbox.Tool
@@ -120,7 +119,7 @@ func newInterpreter(t *testing.T, example string) *interpreter {
 	return &interpreter{t, program.Tool("code", 0, limits.Limits{Timeout: 10 * time.Minute})}
 }
 
-// run returns the result of code, and what it failed with.
+// run returns the result of code, or its error.
 func (i *interpreter) run(code string) (result json.RawMessage, failed string) {
 	i.t.Helper()
 	text, err := json.Marshal(map[string]string{"code": code})
@@ -144,7 +143,7 @@ func (i *interpreter) run(code string) (result json.RawMessage, failed string) {
 	return outcome.Result, ""
 }
 
-// cell returns what code says, as a cell of a table.
+// cell returns the result of code as a cell of a table.
 func (i *interpreter) cell(code string) string {
 	i.t.Helper()
 	if code == "" {
@@ -161,7 +160,7 @@ func (i *interpreter) cell(code string) string {
 	return text
 }
 
-// draws returns whether code has another result in each call.
+// draws returns whether code has a different result in each call.
 func (i *interpreter) draws(code string) string {
 	i.t.Helper()
 	if code == "" {
@@ -178,7 +177,7 @@ func (i *interpreter) draws(code string) string {
 	return "others in each call"
 }
 
-// list returns what a list of names in a result says.
+// list returns the text of a list of names in a result.
 func list(i *interpreter, code string) string {
 	i.t.Helper()
 	var names []string
@@ -222,7 +221,7 @@ for name in sorted(sys.stdlib_module_names):
 	return "`" + strings.Join(found, "`, `") + "`.", "| modules | why |\n|---|---|\n" + strings.Join(rows, "\n")
 }
 
-// expected are names that scripts elsewhere find.
+// expected are names that scripts find on other platforms.
 var expected = []string{"AbortController", "Blob", "Buffer", "CompressionStream", "DOMParser", "Event", "EventTarget", "File", "FormData", "Headers", "Intl", "MessageChannel", "ReadableStream",
 	"Request", "Response", "SharedArrayBuffer", "Temporal", "WebAssembly", "WebSocket", "Worker", "XMLHttpRequest", "document", "fetch", "localStorage", "process", "require", "setImmediate",
 	"window"}
@@ -234,7 +233,7 @@ var nodeModules = []string{"assert", "async_hooks", "buffer", "child_process", "
 	"http", "http2", "https", "inspector", "module", "net", "os", "path", "perf_hooks", "process", "punycode", "querystring", "readline", "repl", "stream", "string_decoder", "test", "timers",
 	"timers/promises", "tls", "tty", "url", "util", "v8", "vm", "wasi", "worker_threads", "zlib"}
 
-// node returns which modules of Node a script may import, and what the build says of the others.
+// node returns which of Node's modules a script may import, and the build's errors about the others.
 func node(t *testing.T) string {
 	t.Helper()
 	var there []string

@@ -29,7 +29,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// putDownload puts into a folder what somebody has downloaded: one of the files that checksums.txt lists.
+// putDownload puts a download into a folder: one of the files that checksums.txt lists.
 func putDownload(t *testing.T, folder string) {
 	t.Helper()
 	const archive = "an archive"
@@ -37,7 +37,7 @@ func putDownload(t *testing.T, folder string) {
 	testkit.Put(t, folder, "checksums.txt", fmt.Sprintf("%x  toolsrv_linux_amd64.tar.gz\n%064x  toolsrv_windows_amd64.zip\n", sha256.Sum256([]byte(archive)), 0))
 }
 
-// TestPythonPage also runs the page's test, by an ordinary Python.
+// TestPythonPage also runs the page's test with an ordinary Python.
 func TestPythonPage(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t)
@@ -53,7 +53,7 @@ func TestPythonPage(t *testing.T) {
 	s.Compare("python.md", "python3 -c '"+program+"'", "2 ran")
 }
 
-// TestCapabilitiesPage runs the page for operators and authors of tools that reach something.
+// TestCapabilitiesPage runs the page about capabilities, for operators and authors.
 func TestCapabilitiesPage(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t, "curl")
@@ -61,7 +61,7 @@ func TestCapabilitiesPage(t *testing.T) {
 	pagetest.NewShell(t).Follow("capabilities.md", strings.NewReplacer())
 }
 
-// TestJavaScriptPage also runs the page's test, by Node. It uses the examples' packages.
+// TestJavaScriptPage also runs the page's test with Node. It uses the examples' packages.
 func TestJavaScriptPage(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t)
@@ -87,14 +87,14 @@ func absolute(t *testing.T, path string) string {
 	return path
 }
 
-// released returns what replaces the SDKs that were released last by those beside the pages.
+// released returns a function that replaces the released SDKs in a page by those beside the pages.
 func released(t *testing.T) *strings.Replacer {
 	t.Helper()
 	const sdk = "github.com/toolsrv/toolsrv/sdk/go"
 	return strings.NewReplacer("go get "+sdk+"\n", "go mod edit -require="+sdk+"@v0.1.0 -replace="+sdk+"="+absolute(t, "../../sdk/go")+"\n")
 }
 
-// TestPageOfEachLanguage makes sure that tools.md leads to a page for each language, and each page back.
+// TestPageOfEachLanguage checks that tools.md links to a page for each language, and each page links back.
 func TestPageOfEachLanguage(t *testing.T) {
 	t.Parallel()
 	common := string(testkit.Read(t, "../../docs/tools.md"))

@@ -20,17 +20,17 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// A fault is what an alert is for.
+// A fault is the fault that an alert is for.
 type fault struct {
-	// site returns what the server is started with.
+	// site returns the site that the server is started on.
 	site func(t *testing.T) site
-	// once makes the fault, if something has to be done for that. again is done until the alert fires.
+	// once, which may be nil, makes the fault. again is repeated until the alert fires.
 	once, again func(t *testing.T, m *monitor, r *served)
 }
 
 func shop(t *testing.T) site { return site{files: map[string][]byte{"shop.wasm": guest(t, "shop")}} }
 
-// with returns what makes a site with further tables.
+// with returns a function that makes a site with further tables.
 func with(tables string) func(t *testing.T) site {
 	return func(t *testing.T) site {
 		s := shop(t)
@@ -39,7 +39,7 @@ func with(tables string) func(t *testing.T) site {
 	}
 }
 
-// posts returns what posts something some times.
+// posts returns a function that makes a request several times.
 func posts(times int, path, body string, fields ...string) func(t *testing.T, m *monitor, r *served) {
 	return func(_ *testing.T, _ *monitor, r *served) {
 		for range times {
@@ -48,7 +48,7 @@ func posts(times int, path, body string, fields ...string) func(t *testing.T, m 
 	}
 }
 
-// held returns what keeps that many calls of a tool going until the test ends.
+// held returns a function that keeps that many calls of a tool running until the test ends.
 func held(calls int, path string) func(t *testing.T, m *monitor, r *served) {
 	return func(t *testing.T, _ *monitor, r *served) {
 		over := make(chan struct{})
@@ -70,7 +70,7 @@ func held(calls int, path string) func(t *testing.T, m *monitor, r *served) {
 	}
 }
 
-// inNATS starts NATS until the test ends, and has the server keep its state there.
+// inNATS starts NATS until the test ends, and makes the server keep its state there.
 func inNATS(t *testing.T) site {
 	t.Helper()
 	program := filepath.Join(programs, "nats-server")
@@ -100,7 +100,7 @@ func inNATS(t *testing.T) site {
 	return s
 }
 
-// crowd has one of two calls of a tool be refused, as both take as long as they may.
+// crowd makes two calls of a tool that take as long as they may, so that one of them is refused.
 func crowd(t *testing.T, _ *monitor, r *served) {
 	var all sync.WaitGroup
 	var refused atomic.Int32
@@ -117,14 +117,14 @@ func crowd(t *testing.T, _ *monitor, r *served) {
 	}
 }
 
-// reaches has a tool call another one.
+// reaches lets a tool call another one.
 func reaches(t *testing.T) site {
 	s := with("[[grant]]\nmatch = 'a/once'\ntools = ['shop/echo']\n")(t)
 	s.files["a.wasm"] = caller(t)
 	return s
 }
 
-// faults are what each alert is for, by its name.
+// faults has the fault of each alert, by the alert's name.
 func faults() map[string]fault {
 	return map[string]fault{
 		"ToolsrvDown": {site: shop, once: func(_ *testing.T, _ *monitor, r *served) { r.kill() }},
@@ -172,7 +172,7 @@ func faults() map[string]fault {
 	}
 }
 
-// lose removes the file of the state.
+// lose removes the state's file.
 func lose(t *testing.T, m *monitor, r *served) {
 	m.awaits(t, `toolsrv_state_broken{instance="%s"} == 0`, r.address)
 	if err := os.Remove(filepath.Join(r.folder, "state", "state.db")); err != nil {
@@ -180,10 +180,10 @@ func lose(t *testing.T, m *monitor, r *served) {
 	}
 }
 
-// variants is how many modules there are whose code does not fit into memory together.
+// variants is how many modules there are, whose code together does not fit into memory.
 const variants = 24
 
-// crowded has modules with different code, which are an example with other data each.
+// crowded makes modules with different code: an example with different data each.
 func crowded(t *testing.T) site {
 	t.Helper()
 	s := site{server: "code_memory = '16MiB'", files: map[string][]byte{}}
@@ -200,14 +200,14 @@ func crowded(t *testing.T) site {
 	return s
 }
 
-// inTurn calls each of them.
+// inTurn calls each of these modules.
 func inTurn(_ *testing.T, _ *monitor, r *served) {
 	for n := range variants {
 		r.post(fmt.Sprintf("/v%d/run", n), "{}")
 	}
 }
 
-// connect has clients connected that ask for nothing more, until nearly all connections are taken.
+// connect connects idle clients until nearly all connections are taken.
 func connect(t *testing.T, m *monitor, r *served) {
 	limit := fmt.Sprintf(`toolsrv_connections_limit{instance="%s"}`, r.address)
 	m.awaits(t, "%s", limit)
@@ -228,7 +228,7 @@ func connect(t *testing.T, m *monitor, r *served) {
 	}
 }
 
-// TestBursts has promtool ask the rules about series that begin with what they tell.
+// TestBursts lets promtool evaluate the rules with series that begin with a count above zero.
 func TestBursts(t *testing.T) {
 	t.Parallel()
 	need(t, "promtool")
@@ -237,7 +237,7 @@ func TestBursts(t *testing.T) {
 	}
 }
 
-// TestAlerts makes each alert fire by the fault that it is for. A server without a fault has none.
+// TestAlerts makes each alert fire by its fault. A server without a fault has no alerts.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	need(t, "prometheus", "promtool")

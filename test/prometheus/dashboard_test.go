@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// A board is what of the dashboard is asked of Prometheus.
+// A board has the queries of the dashboard.
 type board struct {
 	Panels []struct {
 		Title, Type string
@@ -29,7 +29,7 @@ type board struct {
 	Annotations struct{ List []struct{ Expr string } }
 }
 
-// TestDashboard asks a Prometheus, which has scraped a server that was used in every way, all that the dashboard asks. Each query finds something.
+// TestDashboard makes every query of the dashboard to a Prometheus that has scraped a server after all kinds of use. Each query finds something.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	need(t, "prometheus", "promtool")
@@ -44,8 +44,8 @@ func TestDashboard(t *testing.T) {
 	r := serve(t, s)
 	m.add(t, r.address)
 	m.awaits(t, `up{instance="%s"} == 1`, r.address)
-	// use has something happen that each query may be about. A file gets other code as soon as the code before has been called: while it changes all
-	// the time, it is not read.
+	// use uses the server in every way that a query is about. A file is changed only after its present code has been called: a file that changes all
+	// the time is not read.
 	n := 0
 	use := func() {
 		if answered, _ := r.post(fmt.Sprintf("/late%03d/echo", n), "{}"); n == 0 || answered == http.StatusOK {
@@ -107,7 +107,7 @@ func TestDashboard(t *testing.T) {
 	if asked < 60 {
 		t.Errorf("%d queries were asked", asked)
 	}
-	for _, a := range b.Annotations.List { // which need not be so now
+	for _, a := range b.Annotations.List { // this may no longer be so
 		_ = m.query(t, replaced.Replace(a.Expr))
 	}
 }

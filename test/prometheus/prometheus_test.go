@@ -25,7 +25,7 @@ const (
 	dashboard = "../../deploy/helm/toolsrv/files/dashboard.json"
 )
 
-// need skips a test where a program is missing.
+// need skips a test if a program is missing.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
 	if testing.Short() {
@@ -38,7 +38,7 @@ func need(t *testing.T, programs ...string) {
 	}
 }
 
-// A monitor is a running Prometheus, which asks each second.
+// A monitor is a running Prometheus, which scrapes every second.
 type monitor struct {
 	url     string
 	folder  string
@@ -46,7 +46,7 @@ type monitor struct {
 	targets []string
 }
 
-// watch starts Prometheus with the rules. Its alerts fire as soon as their expressions hold: those of the file wait for minutes.
+// watch starts Prometheus with the rules. Alerts fire as soon as their expressions are true, although those in the file wait for minutes.
 func watch(t *testing.T) *monitor {
 	t.Helper()
 	m := &monitor{folder: t.TempDir()}
@@ -105,7 +105,7 @@ func status(url string) int {
 	return answer.StatusCode
 }
 
-// add has a server asked from now on.
+// add makes Prometheus scrape a server from now on.
 func (m *monitor) add(t *testing.T, address string) {
 	t.Helper()
 	m.mu.Lock()
@@ -142,7 +142,7 @@ func (m *monitor) ask(path string, values url.Values, into any) error {
 	return json.Unmarshal(said.Data, into)
 }
 
-// until waits until something is so. It looks five times in a second, since all tests ask the same Prometheus.
+// until waits until a condition is true. It checks only five times a second, since all tests use the same Prometheus.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	end := time.Now().Add(2 * testkit.Patience)
@@ -153,13 +153,13 @@ func until(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// A series is one of the result of a query.
+// A series is one series in the result of a query.
 type series struct {
 	Metric map[string]string
 	Value  [2]any
 }
 
-// query returns what an expression is now.
+// query returns the present value of an expression.
 func (m *monitor) query(t *testing.T, expression string) []series {
 	t.Helper()
 	var found struct{ Result []series }
@@ -176,13 +176,13 @@ func (m *monitor) awaits(t *testing.T, format string, arguments ...any) {
 	until(t, expression, func() bool { return len(m.query(t, expression)) > 0 })
 }
 
-// An alert is one that is pending or fires.
+// An alert is an alert that is pending or firing.
 type alert struct {
 	Labels, Annotations map[string]string
 	State               string
 }
 
-// firing returns the alerts of a server that fire, by their names.
+// firing returns the firing alerts of a server, by their names.
 func (m *monitor) firing(t *testing.T, address string) map[string]alert {
 	t.Helper()
 	var found struct{ Alerts []alert }

@@ -19,16 +19,16 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// Tokens: the one of Prometheus, and one for everything else.
+// The token of Prometheus, and one for everything else.
 const (
 	secret = "the-secret-of-prometheus-0123456789"
 	master = "the-secret-of-the-master-0123456789"
 )
 
-// programs is where the server's program is put.
+// programs is the folder of the server's program.
 var programs string
 
-// built is that program, which is built when it is first needed.
+// built builds that program when it is first needed.
 var built = sync.OnceValues(func() (string, error) {
 	program := filepath.Join(programs, "toolsrv")
 	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/toolsrv").CombinedOutput(); err != nil {
@@ -47,15 +47,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A site is what a server is started with.
+// A site has the files and settings that a server is started with.
 type site struct {
 	server string            // keys of [server]
 	tools  string            // and of [tools]
 	tables string            // further ones
-	files  map[string][]byte // of the directory of tools
+	files  map[string][]byte // in the tools directory
 	under  string            // a shell command before it, such as ulimit
-	unread bool              // it is not waited for until all files are
-	away   func()            // takes away what has its state
+	unread bool              // start does not wait until all files are read
+	away   func()            // removes its state
 }
 
 // A served is a running server. Its address stays the same when it is started again.
@@ -93,7 +93,7 @@ func serve(t *testing.T, s site) *served {
 	return r
 }
 
-// configure writes its configuration.
+// configure writes the server's configuration.
 func (r *served) configure(s site) {
 	testkit.Put(r.t, r.folder, "toolsrv.toml", fmt.Sprintf(`
 [server]
@@ -148,7 +148,7 @@ func (r *served) signal(s syscall.Signal) {
 	}
 }
 
-// post posts something as the master, and returns the status and the answer, or 0 where there is none.
+// post posts a body with the master's token, and returns the status and the answer, or 0 if there is none.
 func (r *served) post(path, body string, fields ...string) (int, string) {
 	q, err := http.NewRequest(http.MethodPost, r.url()+path, strings.NewReader(body))
 	if err != nil {
@@ -169,7 +169,7 @@ func (r *served) post(path, body string, fields ...string) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
-// call calls a tool, which answers so.
+// call calls a tool, which must answer with a status.
 func (r *served) call(path, body string, want int) {
 	r.t.Helper()
 	if got, text := r.post(path, body); got != want {
@@ -177,7 +177,7 @@ func (r *served) call(path, body string, want int) {
 	}
 }
 
-// guest returns a module with tools of a namespace, in the order in which it has functions for them.
+// guest returns a module with tools in a namespace, in the order of its functions.
 func guest(t *testing.T, namespace string) []byte {
 	t.Helper()
 	var tools []map[string]any
@@ -208,7 +208,7 @@ func caller(t *testing.T) []byte {
 func large(t *testing.T) []byte {
 	t.Helper()
 	module := guest(t, "shop")
-	declared := []byte{5, 3, 1, 0, 2} // the memory section: one, of two pages, without a most
+	declared := []byte{5, 3, 1, 0, 2} // the memory section: one memory of two pages, without a maximum
 	if bytes.Count(module, declared) != 1 {
 		t.Fatal("the guest's memory is not declared as it was")
 	}

@@ -27,11 +27,11 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// notYet is what the server answers while it has no such tool: before it has seen the file, and while it reads it.
+// notYet matches the server's answers while it has no such tool: before it has noticed the file, and while it reads it.
 var notYet = regexp.MustCompile(`"code":"(not_found|not_ready)"`)
 
-// TestThreeCommands does what README.md begins with, in an empty folder and with an empty cache: three commands from the archive of a release to
-// an answer of a tool in Python. The archive is made of this source as `make dist` makes it, and comes from a server of the test's.
+// TestThreeCommands runs the beginning of README.md in an empty folder and with an empty cache: three commands lead from the archive of a release to
+// an answer of a tool in Python. The archive is made from this source, as by `make dist`, and comes from a server of the test.
 func TestThreeCommands(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles an interpreter, and runs all tools of the README: not with -short")
@@ -75,15 +75,15 @@ func TestThreeCommands(t *testing.T) {
 	}
 }
 
-// TestSource does what README.md says of a checkout, in a copy of the repository and against a server on a port of its own. make run is
-// make build and make tools, with a fixed port. make test would run this test itself, and a file that the commands leave behind could
-// disturb it: so git must see no such file.
+// TestSource runs the commands that README.md has for a checkout, in a copy of the repository and with a server on a different port. In place of make
+// run, which has a fixed port, it uses make build and make tools. make test would run this test itself, and a file that the commands leave behind
+// could disturb it, so git must see no such file.
 func TestSource(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and serves all examples: not with -short")
 	}
 	_, source, _ := cutAt(readmeBlocks(t), "make run")
-	// What begins with nothing that is compiled, TestThreeCommands shows.
+	// TestThreeCommands shows how it works with nothing compiled before.
 	cache := t.TempDir()
 	if err := sandboxtest.ShareCode(cache); err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// TestTests has make test run a module with a test that takes long, one that needs a program, and one that fails: it says so of each.
+// TestTests lets make test run a module with a test that takes long, one that needs a program, and one that fails: it reports each.
 func TestTests(t *testing.T) {
 	_, source, _ := cutAt(readmeBlocks(t), "make run")
 	clone := copyRepository(t)
@@ -149,7 +149,7 @@ func TestRust(t *testing.T) { t.Skip("there is no cargo") }
 	}
 }
 
-// readmeBlocks returns the blocks of shell commands in README.md, or skips the test where they can't be run.
+// readmeBlocks returns the blocks of shell commands in README.md, or skips the test if they can't be run.
 func readmeBlocks(t *testing.T) []string {
 	t.Helper()
 	if testkit.Race(t) {
@@ -169,14 +169,14 @@ func readmeBlocks(t *testing.T) []string {
 	return shellBlocks(string(testkit.Read(t, "../../README.md")))
 }
 
-// TestReadmeIsShort keeps README.md a page that is read.
+// TestReadmeIsShort keeps README.md so short that people read it.
 func TestReadmeIsShort(t *testing.T) {
 	if lines := bytes.Count(testkit.Read(t, "../../README.md"), []byte("\n")); lines > 120 {
 		t.Errorf("README.md has %d lines, more than 120: tell it on a page below docs", lines)
 	}
 }
 
-// cutAt cuts blocks before the one that is a command.
+// cutAt cuts blocks before the one with a command.
 func cutAt(blocks []string, command string) (before, after []string, found bool) {
 	i := slices.Index(blocks, command)
 	if i < 0 {
@@ -185,8 +185,8 @@ func cutAt(blocks []string, command string) (before, after []string, found bool)
 	return blocks[:i], blocks[i:], true
 }
 
-// follow runs a block of commands, and compares what they print with the comments below them. A tool that is taken up while the server runs is
-// waited for.
+// follow runs a block of commands, and compares what they print with the comments below them. It waits for a tool that is added while the server
+// runs.
 func follow(t *testing.T, dir, address, block string, wait bool) {
 	t.Helper()
 	for _, step := range steps(block) {
@@ -202,7 +202,7 @@ func follow(t *testing.T, dir, address, block string, wait bool) {
 	}
 }
 
-// pack returns a folder with the archive of this source's program, whose folder has this name.
+// pack returns a folder with an archive of this source's program. The folder in the archive has this name.
 func pack(t *testing.T, name string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -248,7 +248,7 @@ func steps(block string) []step {
 	return all
 }
 
-// copyRepository returns a folder with the files that git knows or would take up, as a clone has them.
+// copyRepository returns a folder with the files that git tracks or would add, as in a clone.
 func copyRepository(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -265,7 +265,7 @@ func copyRepository(t *testing.T) string {
 	for name := range strings.SplitSeq(strings.TrimRight(string(names), "\x00"), "\x00") {
 		content, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
-			continue // deleted, but not yet in git's view
+			continue // deleted, but git still lists it
 		}
 		target := filepath.Join(clone, name)
 		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
@@ -292,7 +292,7 @@ func shell(t *testing.T, dir, commands string) string {
 	return string(out)
 }
 
-// embedded makes sure that the server need not run the tools of make run to list them, so that it has them from its first moment.
+// embedded checks that the server need not run the tools of make run to list them, so that it has them from the first moment.
 func embedded(t *testing.T, dir string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "build", "tools", "*.wasm"))
@@ -307,7 +307,8 @@ func embedded(t *testing.T, dir string) {
 	}
 }
 
-// start starts a server in a folder, and returns its address once it is ready. What it prints after that, heard is given line by line, on another goroutine.
+// start starts a server in a folder, and returns its address once it is ready. After that, heard is called with each line that it prints, on another
+// goroutine.
 func start(t *testing.T, dir string, heard func(line string), program string, arguments ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -358,7 +359,7 @@ func start(t *testing.T, dir string, heard func(line string), program string, ar
 	return ""
 }
 
-// busy returns how many times as long something takes as on a quiet machine, about: how many processes want each processor, and 1 at least.
+// busy returns about how many times as long something takes as on a quiet machine: how many processes want each processor, but at least 1.
 func busy(t *testing.T) float64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/loadavg")

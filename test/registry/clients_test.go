@@ -20,18 +20,18 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
-// A client is a program that exchanges modules with registries. In its lines OURS stands for what was pushed here, TO for what is to be made of a
-// push or a copy, and HOST for the registry.
+// A client is a program that exchanges modules with registries. In its commands, OURS stands for the artifact that was pushed here, TO for the target
+// of a push or a copy, and HOST for the registry.
 type client struct {
 	program  string
-	settings string            // of a file settings.toml, if it needs one
-	before   string            // what has to be run first, if anything
+	settings string            // the content of a file settings.toml, if it needs one
+	before   string            // commands to run first, if any
 	pushes   map[string]string // ways to push guest.wasm, by their names
 	pulls    []string          // ways to get guest.wasm
 	copies   []copying
 }
 
-// A copying is a way to copy, and whether the signature comes along.
+// A copying is a way to copy, and whether the signature is copied, too.
 type copying struct {
 	lines  []string
 	signed bool
@@ -108,7 +108,8 @@ var clients = map[string]client{
 	},
 }
 
-// TestClients has other clients push what is pulled and served here, pull what is pushed here, and copy that with and without its signature.
+// TestClients lets other clients push artifacts that are pulled and served here, pull artifacts that are pushed here, and copy these with and without
+// their signatures.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	need(t, "openssl")
@@ -174,7 +175,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// callAll has a server take its tools from artifacts, and calls that of each.
+// callAll starts a server that takes its tools from artifacts, and calls the tool of each.
 func callAll(t *testing.T, artifacts []oci.Reference) {
 	t.Helper()
 	c := config.Default()
@@ -201,7 +202,7 @@ func callAll(t *testing.T, artifacts []oci.Reference) {
 	}
 }
 
-// run runs lines of the client in a folder, for the artifact that TO stands for.
+// run runs commands of the client in a folder. TO stands for the given artifact.
 func (c *client) run(t *testing.T, folder string, to oci.Reference, lines ...string) {
 	t.Helper()
 	program, err := exec.LookPath(c.program)
@@ -224,7 +225,7 @@ func (c *client) run(t *testing.T, folder string, to oci.Reference, lines ...str
 	}
 }
 
-// material returns a folder with a module in the forms that clients take.
+// material returns a folder with a module in the forms that clients accept.
 func material(t *testing.T, module []byte) string {
 	t.Helper()
 	folder := t.TempDir()

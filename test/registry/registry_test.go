@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// need skips a test where a program is missing.
+// need skips a test if a program is missing.
 func need(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
@@ -75,7 +75,7 @@ func open(t *testing.T, host string) *oci.Registry {
 	return r
 }
 
-// run runs a client in a folder, and returns what it prints.
+// run runs a client in a folder, and returns its output.
 func run(t *testing.T, folder, program string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
@@ -124,7 +124,7 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// TestCosign verifies what cosign has signed, in today's form and in the older one, and has cosign verify what we have signed.
+// TestCosign verifies signatures of cosign, in today's format and in the older one, and lets cosign verify ours.
 func TestCosign(t *testing.T) {
 	need(t, "cosign")
 	host, folder := serve(t), t.TempDir()

@@ -42,7 +42,7 @@ func TestSource(t *testing.T) {
 			t.Errorf("%s: got %q", f.Name, got)
 		}
 	}
-	// Signing it again and again needs no right to delete what was attached before.
+	// Signing again and again needs no right to delete earlier attachments.
 	private := filepath.Join(folder, "acme.key")
 	run(t, folder, "openssl", "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", private)
 	key, err := signature.ReadKey(private, nil)

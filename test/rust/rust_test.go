@@ -1,5 +1,5 @@
-// Package rust_test builds guests of the SDK for Rust, and looks at what their authors are promised: small files, calls that
-// are reset in place, a manifest in the file where it can be.
+// Package rust_test builds guests with the Rust SDK, and checks the promises to their authors: small files, calls that are reset in place, and a
+// manifest in the file where that is possible.
 package rust_test
 
 import (
@@ -27,7 +27,7 @@ const (
 	wasip1  = "wasm32-wasip1"
 )
 
-// build returns the module of a crate in sdk/rust, or skips the test where the target is missing.
+// build returns the module of a crate in sdk/rust, or skips the test if the target is missing.
 func build(t *testing.T, crate, target string) []byte {
 	t.Helper()
 	testkit.NeedBuild(t)
@@ -49,7 +49,7 @@ func build(t *testing.T, crate, target string) []byte {
 	return module
 }
 
-// load returns a program in an engine of its own.
+// load returns a program in a new engine.
 func load(t *testing.T, module []byte) *sandbox.Program {
 	t.Helper()
 	engine := sandboxtest.Engine(t, sandbox.Config{CacheDir: sandboxtest.CodeDir()})
@@ -60,7 +60,7 @@ func load(t *testing.T, module []byte) *sandbox.Program {
 	return program
 }
 
-// TestSize holds the promise that a small tool is a small file.
+// TestSize checks the promise that a small tool is a small file.
 func TestSize(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -68,7 +68,7 @@ func TestSize(t *testing.T) {
 		most          int
 	}{
 		{"hello", unknown, 120_000},
-		{"hello", wasip1, 145_000}, // with the parts of the standard library that know WASI
+		{"hello", wasip1, 145_000}, // with the parts of the standard library that use WASI
 		{"written", unknown, 80_000},
 	} {
 		t.Run(test.crate+" "+test.target, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestImports makes sure that a tool without WASI asks for none of it, and for nothing that it does not use.
+// TestImports checks that a tool without WASI imports nothing of WASI, and nothing that it does not use.
 func TestImports(t *testing.T) {
 	t.Parallel()
 	module, err := wasmbin.Parse(build(t, "hello", unknown))
@@ -100,8 +100,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestResetInPlace makes calls of growing size: what toolsrv_warm has grown the heap by holds them all, so that none costs an
-// instance.
+// TestResetInPlace makes calls of growing size: all fit into the heap that toolsrv_warm has grown, so that no call costs an instance.
 func TestResetInPlace(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{unknown, wasip1} {
@@ -125,8 +124,8 @@ func TestResetInPlace(t *testing.T) {
 	}
 }
 
-// TestWritten finds the manifest of schemas written by hand in the file, where the compiler put it, and equal to the one that
-// the module tells.
+// TestWritten checks that a manifest with schemas written by hand is in the file, where the compiler has put it, and equals the one that the module
+// returns.
 func TestWritten(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{unknown, wasip1} {
@@ -164,7 +163,7 @@ func TestWritten(t *testing.T) {
 	}
 }
 
-// TestDerived makes sure that a manifest which is known only at run time leaves no section behind, and that the server takes it.
+// TestDerived checks that a manifest that is only known at run time leaves no section in the file, and that the server accepts it.
 func TestDerived(t *testing.T) {
 	t.Parallel()
 	file := build(t, "hello", unknown)

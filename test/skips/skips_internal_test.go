@@ -8,7 +8,7 @@ import (
 
 const module = `"Package":"github.com/toolsrv/toolsrv/`
 
-// events is what go test -json writes of a package that passes, with a skipped test, and of one that fails.
+// events is the output of go test -json for a package that passes, with a skipped test, and for one that fails.
 const events = `{"Action":"start",` + module + `a"}
 {"Action":"output",` + module + `a","Test":"TestFine","Output":"    a_test.go:3: nothing to see\n"}
 {"Action":"pass",` + module + `a","Test":"TestFine"}
@@ -49,7 +49,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestRest: what a run has skipped, and what says that it showed less there, is left to be run; of a subtest, the test.
+// TestRest checks that tests that a run has skipped, or that checked less there, are run again; for a subtest, the whole test.
 func TestRest(t *testing.T) {
 	t.Parallel()
 	const saw = `{"Action":"attr",` + module + `a","Test":"TestFast","Key":"race","Value":"less"}

@@ -13,8 +13,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestPart makes a step for two packages fail: a package has passed all the same where the notes of the step say that each of its runs has, and none
-// that the race detector had to leave is missing.
+// TestPart lets a step for two packages fail: a package has passed all the same if the step's notes say that each of its runs has, and no test that
+// was left out with the race detector is missing.
 func TestPart(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t, "go")
@@ -22,7 +22,7 @@ func TestPart(t *testing.T) {
 	wrong := errors.New("exit status 2")
 	for _, c := range []struct {
 		name, before, notes string
-		change              string // a file that changes meanwhile
+		change              string // the file that changes meanwhile
 		again               string // the packages that run again
 		want                string // in the error
 	}{
@@ -87,7 +87,7 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// TestSkipsNotes has test/skips run the tests of three packages, one of which fails, and one does not compile.
+// TestSkipsNotes lets test/skips run the tests of three packages, one of which fails, and one does not compile.
 func TestSkipsNotes(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t, "go", "make")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestNothingDue runs .ci/run in a fresh checkout in which no step is due, so that none has built what the end needs.
+// TestNothingDue runs .ci/run in a fresh checkout in which no step is due, so that no step has built what the last part of .ci/run needs.
 func TestNothingDue(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

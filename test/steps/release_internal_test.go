@@ -26,7 +26,7 @@ var releasable = map[string]string{
 	"sdk/rust/toolsrv/Cargo.toml":         "[dependencies]\ntoolsrv-macros = { version = \"=1.2.0\", path = \"../toolsrv-macros\" }\n",
 }
 
-// TestRelease takes one thing after the other from a repository that can be released, and then all of them.
+// TestRelease removes one requirement after another from a repository that can be released, and then all of them.
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	both := []string{"v1.2.0", "sdk/go/v1.2.0"}
@@ -35,7 +35,7 @@ func TestRelease(t *testing.T) {
 		changed map[string]string
 		tags    []string
 		after   func(t *testing.T, root string) // once make ci-long has passed
-		want    []string                        // of what it says, each in a line of its own; none: it can be released
+		want    []string                        // parts of the message, each on a line of its own; if there are none, it can be released
 	}{
 		{name: "nothing is missing", tags: both},
 		{name: "other tags beside", tags: append([]string{"v1", "nightly", "v1.2.0.1", "v01.2.0"}, both...)},
@@ -119,7 +119,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestRememberLong: a tree that has changed while make ci-long ran has not passed.
+// TestRememberLong checks that a tree that has changed during make ci-long has not passed.
 func TestRememberLong(t *testing.T) {
 	t.Parallel()
 	c, _, _ := checkout(t, releasable, well)
@@ -130,7 +130,7 @@ func TestRememberLong(t *testing.T) {
 	if err := c.rememberLong(digest); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.run(false); err != nil { // which keeps the line
+	if err := c.run(false); err != nil { // the line stays
 		t.Fatal(err)
 	}
 	reopen(t, c, c.tree.root)

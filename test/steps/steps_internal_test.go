@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// checkout returns a ci over a repository with these files, which has make called as made says, and what it was called with.
+// checkout returns a ci for a repository with these files. It calls made in place of make, and records the arguments.
 func checkout(t *testing.T, files map[string]string, made func(arguments []string) error) (*ci, *[]string, *bytes.Buffer) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -82,7 +82,7 @@ var example = map[string]string{
 	"nested/n_test.go":          "package nested\n\nimport \"testing\"\n\nfunc TestIt(t *testing.T) {}\n",
 }
 
-// TestRun changes one file after the other: a step runs again where it reads the file, and only there.
+// TestRun changes one file after another: exactly the steps that read the file run again.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t, "go")
@@ -159,7 +159,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestMerged takes the lines of both sides where branches met: a step has passed if one of them fits, and then has one line.
+// TestMerged has the lines of both sides of a merge: a step has passed if one of them matches, and then has one line.
 func TestMerged(t *testing.T) {
 	t.Parallel()
 	c, calls, _ := checkout(t, map[string]string{"Makefile": "", ".ci/steps.txt": "one\n\ta\ntwo\n\tb\n", "a": "", "b": ""}, well)
@@ -182,7 +182,7 @@ func TestMerged(t *testing.T) {
 	}
 }
 
-// TestRunFails makes a step fail, and one whose files change while it runs: neither has passed.
+// TestRunFails has a step that fails, and one whose files change while it runs: neither has passed.
 func TestRunFails(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"Makefile": "", ".ci/steps.txt": "first\n\ta\nsecond\n\tb\n", "a": "", "b": ""}
@@ -209,7 +209,7 @@ func TestRunFails(t *testing.T) {
 	}
 }
 
-// TestPairs has steps run two at a time, those that wait first: beside one that fills the machine, only these.
+// TestPairs runs steps two at a time, first those that wait: in parallel with a step that uses the whole machine, only these.
 func TestPairs(t *testing.T) {
 	t.Parallel()
 	const steps = "lint\n\ta\nrace\n\ta fills:\nbench\n\ta\nclients\n\ta\nnats\n\ta waits:\nmcp\n\ta\n"
@@ -285,8 +285,8 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// TestWaits has steps that wait run beside the others: what they print comes in one piece, what two of them need is made once,
-// and where a step fails, here or there, none begins any more.
+// TestWaits runs steps that wait in parallel with the others: the output of each is in one piece, a common prerequisite is made once, and after a
+// failed step no other one begins.
 func TestWaits(t *testing.T) {
 	t.Parallel()
 	const steps = "nats\n\ta waits: first:setup\nlint\n\ta\nbrowser\n\ta waits: first:setup\ntest\n\ta first:setup\n"
@@ -382,7 +382,7 @@ func TestStepsRefused(t *testing.T) {
 	}
 }
 
-// TestOurSteps holds that each step of this repository is a target of the Makefile, and each pattern matches files.
+// TestOurSteps checks that each step of this repository is a target of the Makefile, and each pattern matches files.
 func TestOurSteps(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t, "go")

@@ -14,8 +14,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestUnwatched holds the packages that make race does not watch to the reason for that: they start no goroutine, and share nothing by an atomic, of which
-// the race detector would not hear. A mutex tells it by itself.
+// TestUnwatched checks the reason why make race does not watch some packages: they start no goroutines, and share nothing by atomics that the race
+// detector would not notice. It notices a mutex anyway.
 func TestUnwatched(t *testing.T) {
 	if testkit.Race(t) {
 		t.Skip("reads files, on one goroutine")

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestCheck has it check modules with mistakes that are none here.
+// TestCheck checks modules with mistakes that only matter on other systems.
 func TestCheck(t *testing.T) {
 	if testkit.Race(t) {
 		t.Skip("waits for the go command, on one goroutine")

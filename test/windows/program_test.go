@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// patience bounds each wait: CPython is compiled within it.
+// patience is the longest wait, in which CPython can be compiled.
 const patience = 5 * time.Minute
 
 // A machine runs the program as windows/amd64, in a folder with tools.
@@ -25,14 +25,14 @@ type machine struct {
 	program, folder string
 }
 
-// TestProgram has wine run the program as a user of Windows does: make test-windows builds it and names it.
+// TestProgram runs the program in wine as a user of Windows does: make test-windows builds it and passes its path.
 func TestProgram(t *testing.T) {
 	program := os.Getenv("TOOLSRV_WINDOWS")
 	if program == "" {
 		t.Skip("make test-windows names the program in TOOLSRV_WINDOWS")
 	}
 	m := machine{t, program, t.TempDir()}
-	t.Cleanup(func() { _ = exec.Command("wineserver", "--kill").Run() }) // which has no program but ours, in a prefix of its own
+	t.Cleanup(func() { _ = exec.Command("wineserver", "--kill").Run() }) // its own prefix, with no other program than ours
 	testkit.Put(t, m.folder, "hash.wasm", testkit.Read(t, "../../examples/hash/hash.wasm"))
 	testkit.Put(t, m.folder, "hello.py", "from toolsrv import tool\n\n@tool\ndef hello(name: str) -> str:\n    \"Greets.\"\n    return f'Hello, {name}!'\n")
 	m.says("version", `windows/amd64`, "version")
@@ -49,7 +49,7 @@ func (m machine) command(arguments ...string) *exec.Cmd {
 	return cmd
 }
 
-// says runs the program to its end.
+// says runs the program to its end and returns its output.
 func (m machine) says(what, want string, arguments ...string) {
 	m.t.Helper()
 	// Not a pipe, which wine's own processes would keep open.
@@ -67,7 +67,7 @@ func (m machine) says(what, want string, arguments ...string) {
 	}
 }
 
-// agent asks over standard input, as Claude Desktop does on Windows.
+// agent makes requests over standard input, as Claude Desktop does on Windows.
 func (m machine) agent() {
 	m.t.Helper()
 	cmd := m.command("mcp", "hash.wasm", "hello.py")
@@ -88,7 +88,7 @@ func (m machine) agent() {
 		if _, err := io.WriteString(in, message+"\n"); err != nil {
 			m.t.Fatal(err)
 		}
-		for answered && !strings.Contains(answer, `"id":`) { // and not a notification
+		for answered && !strings.Contains(answer, `"id":`) { // an answer rather than a notification
 			if !lines.Scan() {
 				m.t.Fatalf("no answer to %s (%v)", message, lines.Err())
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/cluster"
 )
 
-// TestMain has this program be a node of NATS, and what may mount disks, as the command is.
+// TestMain also lets this program be a NATS node, and the process that mounts disks, as the command does.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == cluster.Command || os.Args[1] == inside) {
 		main()
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestFaults has the real server go through some of the faults, for a moment each.
+// TestFaults makes some of the faults with the real server, each for a moment.
 func TestFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
@@ -46,7 +46,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestJudged judges what callers were told, for each way in which that can be wrong.
+// TestJudged checks the judgement of callers' answers, for each way in which they can be wrong.
 func TestJudged(t *testing.T) {
 	t.Parallel()
 	began := time.Now()

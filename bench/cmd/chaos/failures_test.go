@@ -10,8 +10,8 @@ import (
 
 var update = flag.Bool("update", false, "write docs/generated/failures.md")
 
-// failures are what can fail of servers with one state, what they do then, and what operators do. Those with faults are made by this command, and it
-// shows what they say; of the others, test/nats does.
+// failures lists what can fail with servers that share a state, what the servers do then, and what operators do. This command makes those with
+// faults, and test/nats the others.
 var failures = []struct {
 	faults   string // matches the names of faults
 	what     string
@@ -34,7 +34,7 @@ var failures = []struct {
 	{"", "the bucket was deleted or restored", "Servers that know it serve on, and refuse to read and write once another bucket with its name begins again.", "Restore it with servers stopped, and start them."},
 }
 
-// TestFailuresPage holds docs/generated/failures.md to failures, and has a row there for each fault of a run.
+// TestFailuresPage compares docs/generated/failures.md with failures, and checks that it has a row for each fault of a run.
 func TestFailuresPage(t *testing.T) {
 	t.Parallel()
 	const page = "../../../docs/generated/failures.md"

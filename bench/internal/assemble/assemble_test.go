@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// TestModules makes every kind of tool give back its input.
+// TestModules checks that every kind of tool returns its input.
 func TestModules(t *testing.T) {
 	t.Parallel()
 	engine, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets()})

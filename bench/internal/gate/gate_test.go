@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/gate"
 )
 
-// TestGate has an echo behind a gate: while the gate is shut nothing comes back, and what was said meanwhile is answered afterwards.
+// TestGate has an echo server behind a gate: while the gate is shut nothing comes back, and what was sent meanwhile is answered afterwards.
 func TestGate(t *testing.T) {
 	t.Parallel()
 	echo, err := net.Listen("tcp", "127.0.0.1:0")

@@ -7,7 +7,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
 )
 
-// TestVariant holds that variants differ, in one constant of five bytes, and that a guest without it is refused.
+// TestVariant checks that variants differ in one constant of five bytes, and that a guest without it is refused.
 func TestVariant(t *testing.T) {
 	t.Parallel()
 	// i32.const 0x5eed5eed, among others.

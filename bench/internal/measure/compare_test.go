@@ -38,7 +38,7 @@ func TestPercentile(t *testing.T) {
 	}
 }
 
-// TestTimes holds the direction of ratios: a side that is slower above gives more than 1.
+// TestTimes checks the direction of ratios: if the first side is slower, the ratio is above 1.
 func TestTimes(t *testing.T) {
 	t.Parallel()
 	times := measure.Times{{10, 30, 20}, {5, 10, 10}}

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// aside is from how many bytes on content is summed by a goroutine of its own while more of it comes: of 20 MiB from this machine, that
-	// makes it 4 to 11 % faster.
+	// aside is the size in bytes from which a separate goroutine hashes content while more of it arrives: 20 MiB from the same machine are then 4 to
+	// 11 % faster.
 	aside = 1 << 20
-	// chunk is how much is read at a time, and chunks how many there are.
+	// chunk is how many bytes are read at a time, and chunks how many such buffers there are.
 	chunk, chunks = 128 << 10, 4
 )
 

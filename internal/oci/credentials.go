@@ -16,14 +16,14 @@ import (
 	"github.com/toolsrv/toolsrv/internal/textfile"
 )
 
-// A keyring finds credentials where docker and podman keep them: in a file, or with a helper that the file names. The file is read each
-// time, so that who logs in again need not restart anything.
+// A keyring finds credentials where docker and podman keep them: in a file, or with a helper program that the file names. The file is read each time,
+// so that logging in again needs no restart.
 type keyring struct {
-	file  string // empty: those of docker and podman
+	file  string // empty: the files of docker and podman
 	found atomic.Bool
 }
 
-// check returns an error where the file can't be read.
+// check returns an error if the file can't be read.
 func (k *keyring) check() error {
 	if k.file == "" {
 		return nil
@@ -35,7 +35,7 @@ func (k *keyring) check() error {
 	return unreadable(k.file, err)
 }
 
-// unreadable says that a file has no credentials, without a part of it.
+// unreadable returns the error for an unusable file, without quoting it.
 func unreadable(file string, err error) error {
 	if err == nil {
 		return nil
@@ -47,14 +47,14 @@ func unreadable(file string, err error) error {
 	return fmt.Errorf("%s is not in the format of docker's config.json: log in again to rewrite it", file)
 }
 
-// A credentialError is why credentials can't be had. Nobody has been asked then.
+// A credentialError means that credentials can't be read. No request has been sent then.
 type credentialError struct{ err error }
 
 func (e *credentialError) Error() string { return e.err.Error() }
 func (e *credentialError) Unwrap() error { return e.err }
 
-// credential returns the credentials of a host for a repository, or none. As podman keeps them, those of a repository, or of what stands above it
-// in its name, come before those of the whole host.
+// credential returns the credentials of a host for a repository, or none. As in podman, credentials for the repository, or for a prefix of its name,
+// come before those for the whole host.
 func (k *keyring) credential(ctx context.Context, host, repository string) (auth.Credential, error) {
 	files := []string{k.file}
 	if k.file == "" {
@@ -85,7 +85,7 @@ func (k *keyring) credential(ctx context.Context, host, repository string) (auth
 	return auth.EmptyCredential, nil
 }
 
-// names are what a file of credentials has some for.
+// names are the hosts and repositories for which a file has credentials.
 type names struct {
 	Auths   map[string]json.RawMessage `json:"auths"`
 	Helpers map[string]string          `json:"credHelpers"`
@@ -104,19 +104,19 @@ func open(file string) (store credentials.Store, n names, err error) {
 			return nil, n, err
 		}
 	}
-	store, err = credentials.NewStore(file, credentials.StoreOptions{}) // which reads it again
+	store, err = credentials.NewStore(file, credentials.StoreOptions{}) // this reads the file again
 	return store, n, err
 }
 
-// has reports whether the file has credentials of its own for a name.
+// has reports whether the file has credentials for exactly this name.
 func (n *names) has(name string) bool {
 	_, kept := n.Auths[name]
 	_, helped := n.Helpers[name]
 	return kept || helped
 }
 
-// onlyBelow reports whether the file has credentials for repositories of a host, and none for the host itself: those of one repository would
-// be taken for another's.
+// onlyBelow reports whether the file has credentials for repositories of a host, but none for the host itself. Then those of one repository could be
+// used for another one by mistake.
 func (n *names) onlyBelow(host string) bool {
 	below := false
 	for name := range n.Auths {
@@ -138,7 +138,7 @@ func (n *names) onlyBelow(host string) bool {
 
 // usual returns where docker and podman keep credentials.
 func usual() (files []string) {
-	home, _ := os.UserHomeDir() // without one there are fewer places
+	home, _ := os.UserHomeDir() // without a home directory there are fewer places
 	switch folder := os.Getenv("DOCKER_CONFIG"); {
 	case folder != "":
 		files = append(files, filepath.Join(folder, "config.json"))

@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/reach"
 )
 
-// A Network looks names up and dials addresses, safe for concurrent use. Tests have their own.
+// A Network looks up names and dials addresses. It must be safe for concurrent use. Tests have their own.
 type Network interface {
 	// Lookup returns all addresses of a name.
 	Lookup(ctx context.Context, name string) ([]netip.Addr, error)
@@ -21,7 +21,7 @@ type Network interface {
 	Dial(ctx context.Context, address string) (net.Conn, error)
 	// Interfaces returns the addresses of the machine's interfaces, each with the prefix of its network.
 	Interfaces() ([]netip.Prefix, error)
-	// Proxy returns the proxy of a request, or nil.
+	// Proxy returns the proxy for a request, or nil.
 	Proxy(q *http.Request) (*url.URL, error)
 }
 
@@ -51,8 +51,8 @@ func (system) Interfaces() (all []netip.Prefix, err error) {
 
 func (system) Proxy(q *http.Request) (*url.URL, error) { return http.ProxyFromEnvironment(q) }
 
-// A dialer connects to a registry, wherever that is, and to where it leads: on the public internet, or in a network of the registry's kind.
-// So a registry of the internet reaches no service of the machine or of its network.
+// A dialer connects to a registry, wherever that is. It follows the registry's redirects only to the public internet, or to a network of the
+// registry's own kind. So a registry on the internet can't reach services on the machine or in its network.
 type dialer struct {
 	network Network
 	own     string // the registry's name, without a port
@@ -77,7 +77,7 @@ func nameOf(host string) string {
 	return strings.ToLower(strings.Trim(host, "[]"))
 }
 
-// proxy returns the proxy of a request, which may be anywhere. It is the proxy then that decides where requests go.
+// proxy returns the proxy for a request. The proxy may be anywhere, and decides where requests go.
 func (d *dialer) proxy(q *http.Request) (*url.URL, error) {
 	u, err := d.network.Proxy(q)
 	if err != nil || u == nil {
@@ -137,7 +137,7 @@ func (d *dialer) lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 	return found[:min(len(found), 8)], nil
 }
 
-// check refuses addresses that the registry must not lead to.
+// check refuses addresses to which the registry must not lead.
 func (d *dialer) check(host, address string, found []netip.Addr) error {
 	near, err := d.network.Interfaces()
 	if err != nil {

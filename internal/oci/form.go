@@ -21,10 +21,10 @@ const (
 	moduleType = "application/wasm"
 )
 
-// moduleTypes are the types of layers that are a module: today's, and what was used before there was one.
+// moduleTypes are the media types of layers with a module: the present one, and older ones.
 var moduleTypes = []string{moduleType, "application/vnd.wasm.content.layer.v1+wasm", "application/vnd.module.wasm.content.layer.v1+wasm"}
 
-// A manifest is an artifact's, or an index of several.
+// A manifest is the manifest of an artifact, or an index of several.
 type manifest struct {
 	ocispec.Manifest
 	Manifests []ocispec.Descriptor `json:"manifests"`
@@ -32,8 +32,8 @@ type manifest struct {
 
 func (m *manifest) isIndex() bool { return len(m.Manifests) > 0 }
 
-// forWasm returns which manifest of an index has the module: the one for wasm, or else the only one that is for a platform. Builders of images
-// add statements of how they were built, for a platform that is unknown.
+// forWasm returns the manifest of an index that has the module: the one for wasm, or else the only one for a known platform. Image builders add build
+// attestations with an unknown platform.
 func (m *manifest) forWasm() (ocispec.Descriptor, error) {
 	var wasm, others []ocispec.Descriptor
 	for _, d := range m.Manifests {
@@ -84,7 +84,7 @@ func (m *manifest) module() (layer ocispec.Descriptor, unpack func(from io.Reade
 	return layer, nil, misformed("it has no module: it needs a layer of the type %s", moduleType)
 }
 
-// maxUnpacked is how much more an archive may hold than its module, in bytes, and maxFiles how many files.
+// maxUnpacked is how many bytes an archive may hold in addition to its module, and maxFiles how many files.
 const (
 	maxUnpacked = 1 << 20
 	maxFiles    = 1000
@@ -99,11 +99,12 @@ func unzip(from io.Reader, to io.Writer, most int64) error {
 	return untar(z, to, most)
 }
 
-// untar finds the module in an archive: the only .wasm file. It may also be the module itself: oras calls what is pushed without a type an archive.
+// untar finds the module in an archive: the only .wasm file. It may also be the module itself, since oras labels as an archive whatever is pushed
+// without a type.
 func untar(from io.Reader, to io.Writer, most int64) error {
 	limited := &io.LimitedReader{R: from, N: most + maxUnpacked}
 	start := bufio.NewReader(limited)
-	if magic, _ := start.Peek(4); string(magic) == "\x00asm" { // no archive begins so: its first file would have no name
+	if magic, _ := start.Peek(4); string(magic) == "\x00asm" { // no archive begins like this, since its first file would have no name
 		switch n, err := io.Copy(to, io.LimitReader(start, most+1)); {
 		case err != nil:
 			return misformed("it is damaged")

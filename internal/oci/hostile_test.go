@@ -23,7 +23,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/ocitest"
 )
 
-// TestLies pulls from a registry that answers with something else than it said. Nothing of it counts, and no more is read than was said.
+// TestLies pulls from a registry whose answers are not what it has announced. None of them is accepted, and no more is read than was announced.
 // Proves: No tool takes another's place
 func TestLies(t *testing.T) {
 	t.Parallel()
@@ -49,7 +49,7 @@ func TestLies(t *testing.T) {
 		"another module of the same length": {blob(func(w http.ResponseWriter) { io.WriteString(w, other) }), "doesn't match its digest"},
 		"a longer one, whose length is not said": {blob(func(w http.ResponseWriter) {
 			w.(http.Flusher).Flush()
-			for range 1 << 14 { // of 64 KiB each, were it read
+			for range 1 << 14 { // of 64 KiB each, if it were read
 				if _, err := w.Write(make([]byte, 64<<10)); err != nil {
 					return
 				}
@@ -121,7 +121,7 @@ func TestDigestHolds(t *testing.T) {
 	}
 	s.Before(func(w http.ResponseWriter, q *http.Request) bool {
 		if strings.Contains(q.URL.Path, "/manifests/sha256:") {
-			q.URL.Path = "/v2/acme/csv/manifests/" + second // which is then served
+			q.URL.Path = "/v2/acme/csv/manifests/" + second // the digest that is then served
 		}
 		return false
 	})
@@ -129,14 +129,14 @@ func TestDigestHolds(t *testing.T) {
 	wants(t, err, "mismatch")
 }
 
-// TestRedirects has a registry lead elsewhere. Credentials stay, TLS stays, and so does the kind of network.
+// TestRedirects has a registry that redirects elsewhere. Credentials are not sent along, TLS is kept, and so is the kind of network.
 // Proves: No tool takes another's place
 func TestRedirects(t *testing.T) {
 	t.Parallel()
 	const user, password = "ann", "secret-of-ann-7654321"
 	for name, c := range map[string]struct {
 		registry string // its address
-		to       string // where the module is said to be; %s is the other server
+		to       string // where the registry redirects for the module; %s is the other server
 		names    map[string]string
 		want     string
 	}{
@@ -197,7 +197,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestUntrusted asks registries whose certificates don't count, one that has none, and one that does not run.
+// TestUntrusted connects to registries with untrusted certificates, to one without TLS, and to one that does not run.
 func TestUntrusted(t *testing.T) {
 	t.Parallel()
 	authority, another := certtest.NewAuthority(t, "one"), certtest.NewAuthority(t, "another")
@@ -225,7 +225,7 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// TestNoFallback has a registry with TLS lead to one without, and tokens be issued there. The certificate is checked.
+// TestNoFallback has a registry with TLS that redirects to one without, or has tokens issued there. The certificate is checked.
 func TestNoFallback(t *testing.T) {
 	t.Parallel()
 	s := ocitest.ServeTLS(t)
@@ -260,21 +260,21 @@ func TestNoFallback(t *testing.T) {
 	wants(t, err, "is from an authority that is not trusted here")
 	_, _, err = pull(t, open(t, s.Host, oci.Options{}), ref)
 	wants(t, err, "if it wants TLS, name the authority of its certificate")
-	// A registry elsewhere is asked over TLS only, whatever it says.
+	// A registry elsewhere is always used over TLS, whatever it says.
 	_, _, err = pull(t, open(t, "registry.example:80", oci.Options{Network: hosts{names: map[string]string{"registry.example": "93.184.216.34"}, behind: map[string]string{"93.184.216.34:80": plain.Listener.Addr().String()}}}), reference(t, "registry.example:80", "acme/csv:1.2"))
 	wants(t, err, "HTTP")
 }
 
-// TestTokens has a registry say where its tokens are issued. Credentials go there only over TLS, or to the registry itself.
+// TestTokens has a registry that says where its tokens are issued. Credentials are sent there only over TLS, or to the registry itself.
 // Proves: No tool takes another's place
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	const user, password = "ann", "secret-of-ann-7654321"
 	for name, c := range map[string]struct {
 		realm   string
-		refresh bool // the credentials are a token to have others issued with
+		refresh bool // the credentials are a refresh token
 		nobody  bool // there are none
-		asked   bool // that somebody else was asked
+		asked   bool // the other server got a request
 		want    string
 	}{
 		"the registry":                     {"http://example.com/token", false, false, false, ""},
@@ -335,7 +335,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestBusy has a registry ask to be left alone: for a moment, in which the client waits, and for longer, of which it tells.
+// TestBusy has a registry that asks to be left alone: for a moment, in which case the client waits, and for longer, in which case it returns an
+// error.
 func TestBusy(t *testing.T) {
 	t.Parallel()
 	s := ocitest.Serve(t)
@@ -344,7 +345,7 @@ func TestBusy(t *testing.T) {
 	for _, c := range []struct {
 		header string
 		status int
-		times  int64 // that it answers so
+		times  int64 // how often it answers like this
 		after  time.Duration
 		want   string
 	}{
@@ -377,7 +378,7 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// TestLists has a registry list without end.
+// TestLists has a registry whose lists never end.
 func TestLists(t *testing.T) {
 	t.Parallel()
 	s := ocitest.Serve(t)
@@ -418,7 +419,7 @@ func TestLists(t *testing.T) {
 	_, err = r.Repositories(t.Context())
 	wants(t, err, "a page of the registry's list has more than 4 MiB")
 	s.Before(func(w http.ResponseWriter, _ *http.Request) bool {
-		io.WriteString(w, `{"name":"acme/csv","tags":["a`) // this one was cut off indeed
+		io.WriteString(w, `{"name":"acme/csv","tags":["a`) // this page is really truncated
 		return true
 	})
 	_, err = r.Tags(t.Context(), ref)
@@ -428,7 +429,7 @@ func TestLists(t *testing.T) {
 	wants(t, err, "lists no repositories")
 }
 
-// TestLargeIsVerified has registries change what is summed aside, in every way.
+// TestLargeIsVerified has registries that change large content, which is hashed in a separate goroutine, in every way.
 // Proves: No tool takes another's place
 func TestLargeIsVerified(t *testing.T) {
 	t.Parallel()
@@ -459,7 +460,7 @@ func TestLargeIsVerified(t *testing.T) {
 				if !strings.Contains(q.URL.Path, "/blobs/") {
 					return false
 				}
-				w.(http.Flusher).Flush() // so that its length is not said
+				w.(http.Flusher).Flush() // so that its length is not announced
 				w.Write(c.sent)
 				return true
 			})

@@ -22,10 +22,10 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m, "internal/oci.") }
 
-// module is what is pushed; what is in it is not looked at.
+// module is the pushed content, which need not be a valid module.
 var module = []byte("\x00asm\x01\x00\x00\x00 and so on")
 
-// open opens a registry, with no credentials but those of the options.
+// open opens a registry, with only the credentials of the options.
 func open(t *testing.T, host string, o oci.Options) *oci.Registry {
 	t.Helper()
 	if o.Credentials == "" {
@@ -68,13 +68,13 @@ func pushed(t *testing.T, s *ocitest.Server) (oci.Reference, *oci.Artifact) {
 	return ref, a
 }
 
-// A layer is one of an artifact that a test makes.
+// A layer is a layer of an artifact that a test makes.
 type layer struct {
 	mediaType string
 	content   []byte
 }
 
-// put makes an artifact of layers in a registry as other clients do, with changes to its manifest, and returns the manifest's digest.
+// put pushes an artifact of layers as other clients do, with changes to its manifest, and returns the manifest's digest.
 func put(t *testing.T, s *ocitest.Server, repository, tag string, change func(*ocispec.Manifest), layers ...layer) string {
 	t.Helper()
 	m := ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest}
@@ -124,7 +124,7 @@ func do(t *testing.T, method, target, mediaType string, content []byte) {
 	}
 }
 
-// hosts is a network of names, each with an address, behind which another one answers.
+// hosts is a network that gives each name an address, and connects to another, real address behind that.
 type hosts struct {
 	names  map[string]string // to addresses
 	behind map[string]string // address with port to the real one
@@ -156,7 +156,7 @@ func (h hosts) Proxy(*http.Request) (*url.URL, error) {
 	return url.Parse(h.proxy)
 }
 
-// wants reports whether an error has a text in it, or there is none where that is empty.
+// wants reports whether an error contains a text, or is nil if the text is empty.
 func wants(t *testing.T, err error, want string) {
 	t.Helper()
 	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

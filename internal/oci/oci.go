@@ -1,12 +1,12 @@
 // Package oci pushes modules to registries of the Open Container Initiative, and pulls them.
 //
-// An artifact has one module. What this package pushes is what wkg and wassette push: a configuration of type
-// application/vnd.wasm.config.v0+json and one layer of type application/wasm. What it pulls may also be a layer of an older type, or an
-// image with one layer of files, of which one is a .wasm file: hyper-mcp takes those.
+// An artifact has one module. This package pushes the same form as wkg and wassette: a configuration of type application/vnd.wasm.config.v0+json and
+// one layer of type application/wasm. It can also pull a layer of an older type, or an image with one layer of files, one of which is a .wasm file,
+// as hyper-mcp can.
 //
-// A registry is hostile: everything that it sends is bounded before memory is taken for it, and nothing counts whose digest was not verified.
-// It can't lead a client elsewhere with credentials, except to have tokens issued over TLS, nor from HTTPS to HTTP, or into a kind of network that
-// it is not in itself.
+// A registry is treated as hostile: everything that it sends is bounded before memory is allocated for it, and nothing is used before its digest was
+// verified. A registry can't make a client send credentials elsewhere, except for tokens that are issued over TLS. It can't lead the client from
+// HTTPS to HTTP, or into a kind of network that it is not in itself.
 package oci
 
 import (
@@ -40,21 +40,22 @@ import (
 type Options struct {
 	// MaxModule is how many bytes a module may have; 0 is 64 MiB.
 	MaxModule int64
-	// PlainHTTP has a registry asked over HTTP. One on loopback is asked so, too, unless CA is set.
+	// PlainHTTP makes the client use HTTP. It is also used for a registry on loopback, unless CA is set.
 	PlainHTTP bool
-	// CA is a PEM file with certificates of authorities that are trusted beside the system's. If empty, those alone.
+	// CA is a PEM file with certificates of authorities that are trusted in addition to the system's. If empty, only the system's are.
 	CA string
-	// Credentials is a file in the form of docker's config.json. If empty, docker's own, and podman's auth.json.
+	// Credentials is a file in the form of docker's config.json. If empty, docker's own file is used, and podman's auth.json.
 	Credentials string
-	// Trust says whose signatures count: without one of those, nothing is pulled. If nil, what a registry has is taken as it is.
+	// Trust says whose signatures are accepted: without one, nothing is pulled. If nil, no signature is required.
 	Trust *signature.Trust
-	// Minimum is the version that an artifact must have at least, as its manifest says: who can't sign can't replay an older one. If empty, any.
+	// Minimum is the lowest version that an artifact may have, according to its manifest, so that nobody can replay an older signed artifact. If
+	// empty, any version is accepted.
 	Minimum string
-	// Patience is how long an answer may keep silent; 0 is 30 seconds.
+	// Patience is how long an answer may stall; 0 means 30 seconds.
 	Patience time.Duration
-	// Agent is what the client calls itself, such as "toolsrv/1.2.3".
+	// Agent is the client's User-Agent, such as "toolsrv/1.2.3".
 	Agent string
-	// Network is what addresses are looked up and dialled with. Nil is the system's, with the proxies of the environment.
+	// Network looks up names and dials. Nil means the system's, with the proxies of the environment.
 	Network Network
 }
 
@@ -72,16 +73,16 @@ type Registry struct {
 	plain     bool
 	maxModule int64
 	transport *http.Transport
-	found     func() bool // whether there were credentials
+	found     func() bool // reports whether there were credentials
 	trust     *signature.Trust
 	minimum   string
 
 	mu      sync.Mutex
-	clients map[string]*auth.Client // by repository, since each may have other credentials
+	clients map[string]*auth.Client // by repository, since each may have its own credentials
 	newest  func(repository string) *auth.Client
 }
 
-// Open returns a client of a registry, which is not asked anything yet. The caller closes it.
+// Open returns a client of a registry, without sending any request yet. The caller closes it.
 func Open(host string, o Options) (*Registry, error) {
 	if err := (registry.Reference{Registry: host}).ValidateRegistry(); err != nil {
 		return nil, fmt.Errorf("%.100q is not the name of a registry: write one such as ghcr.io or registry.example.com:5000", host)
@@ -132,10 +133,10 @@ func Open(host string, o Options) (*Registry, error) {
 	return r, nil
 }
 
-// maxClients is for how many repositories tokens are kept.
+// maxClients is the number of repositories for which tokens are kept.
 const maxClients = 100
 
-// client returns what asks for a repository, or for the registry itself if that is "".
+// client returns the client for a repository, or for the registry itself if that is "".
 func (r *Registry) client(repository string) *auth.Client {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +151,7 @@ func (r *Registry) client(repository string) *auth.Client {
 	return c
 }
 
-// Close gives connections back.
+// Close closes idle connections.
 func (r *Registry) Close() { r.transport.CloseIdleConnections() }
 
 // isLoopback reports whether a host, with a port or without, is the machine itself.
@@ -170,10 +171,10 @@ func (r *Registry) repository(ref Reference) *remote.Repository {
 		Client:               r.client(ref.Repository),
 		Reference:            registry.Reference{Registry: r.host, Repository: ref.Repository},
 		PlainHTTP:            r.plain,
-		MaxMetadataBytes:     maxPage + 1, // the guard says so first
+		MaxMetadataBytes:     maxPage + 1, // the guard reports a longer page first
 		TagListMaxPages:      maxPages,
 		ReferrerListMaxPages: maxPages,
-		SkipReferrersGC:      true, // where a list is a tag, many registries can't delete the one before
+		SkipReferrersGC:      true, // if the list of referrers is a tag, many registries can't delete the previous one
 	}
 }
 
@@ -223,7 +224,7 @@ func take(to *[]string, page []string, what string) error {
 	return nil
 }
 
-// explain says what is wrong, where, and what to do. What a registry says is escaped and clipped.
+// explain returns an error that says what is wrong, where, and what to do. Text from the registry is escaped and truncated.
 func (r *Registry) explain(what string, err error) error {
 	status := 0
 	if answer, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
@@ -266,7 +267,7 @@ func (r *Registry) explain(what string, err error) error {
 	return &clipped{what: what, err: err}
 }
 
-// asked returns which host an error is about: the registry, or where it has led.
+// asked returns the host that an error is about: the registry, or the target of a redirect.
 func (r *Registry) asked(err error) string {
 	if at, ok := errors.AsType[*url.Error](err); ok {
 		if u, err := url.Parse(at.URL); err == nil && u.Host != "" {
@@ -279,7 +280,7 @@ func (r *Registry) asked(err error) string {
 // ErrNotFound means that a registry has no such artifact.
 var ErrNotFound = errors.New("the registry has nothing with this name, or doesn't show it to you: toolsrv search lists what it has")
 
-// clipped is an error with text of a registry.
+// clipped is an error with text from a registry.
 type clipped struct {
 	what string
 	err  error

@@ -87,7 +87,7 @@ func FuzzReference(f *testing.F) {
 	})
 }
 
-// TestPushPull pushes a module twice, which is one artifact, and pulls it by its tag and its digest.
+// TestPushPull pushes a module twice, which gives the same artifact, and pulls it by its tag and its digest.
 func TestPushPull(t *testing.T) {
 	t.Parallel()
 	s := ocitest.Serve(t)
@@ -142,7 +142,7 @@ func zipped(t *testing.T, content []byte) []byte {
 	return b.Bytes()
 }
 
-// TestForms pulls what other clients push, and what nobody should.
+// TestForms pulls what other clients push, and invalid artifacts.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	const (
@@ -252,7 +252,7 @@ func TestCredentials(t *testing.T) {
 			later := open(t, s.Host, oci.Options{Credentials: wrong})
 			_, _, err = pull(t, later, ref)
 			wants(t, err, "rejects the credentials")
-			// Who logs in again need not restart anything.
+			// Logging in again needs no restart.
 			if err := os.WriteFile(wrong, testkit.Read(t, keys), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -263,7 +263,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestCredentialsOfRepositories keeps credentials as podman does: the nearest name counts, and none of another repository.
+// TestCredentialsOfRepositories keeps credentials as podman does: those of the nearest name are used, and never those of another repository.
 func TestCredentialsOfRepositories(t *testing.T) {
 	t.Parallel()
 	s := ocitest.Serve(t)
@@ -297,7 +297,7 @@ func TestCredentialsOfRepositories(t *testing.T) {
 		"the host":   {file("", "host"), map[string]string{"acme/csv": "host"}},
 	} {
 		r := open(t, s.Host, oci.Options{Credentials: c.file})
-		for range 2 { // also once credentials of the others are known
+		for range 2 { // twice, the second time with cached credentials of the others
 			for repository, want := range c.want {
 				asked.Delete(repository)
 				_, err := r.Resolve(t.Context(), oci.Reference{Host: s.Host, Repository: repository, Tag: "1"})
@@ -313,7 +313,7 @@ func TestCredentialsOfRepositories(t *testing.T) {
 	}
 }
 
-// TestUnknownHost wants a readable message for a host that does not exist.
+// TestUnknownHost checks for a readable message about a host that does not exist.
 func TestUnknownHost(t *testing.T) {
 	t.Parallel()
 	r := open(t, "registry.example", oci.Options{Network: hosts{}})
@@ -324,7 +324,7 @@ func TestUnknownHost(t *testing.T) {
 	}
 }
 
-// TestHelper asks a program for credentials, as docker does.
+// TestHelper gets credentials from a helper program, as docker does.
 func TestHelper(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the helper is a shell script")
@@ -363,7 +363,7 @@ func TestHelper(t *testing.T) {
 	}
 }
 
-// TestOptions refuses what can't be meant.
+// TestOptions refuses meaningless options.
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -387,7 +387,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestProxy sends requests by a proxy, which may be on the machine itself.
+// TestProxy sends requests through a proxy, which may be on the machine itself.
 func TestProxy(t *testing.T) {
 	t.Parallel()
 	s := ocitest.Serve(t)

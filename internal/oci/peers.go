@@ -10,27 +10,27 @@ import (
 )
 
 const (
-	mirrorPatience = 10 * time.Second // without a byte of a mirror's answer, since there is somebody else to ask
-	// MirrorRest is how long a mirror is left alone for after an error.
+	mirrorPatience = 10 * time.Second // without a byte of a mirror's answer; shorter than for a registry, since another peer can be asked
+	// MirrorRest is how long a mirror is left alone after an error.
 	MirrorRest = 5 * time.Minute
 )
 
-// A Peer has the artifacts of a repository: it is their origin, or a mirror of that.
+// A Peer has the artifacts of a repository. It is their origin or a mirror.
 type Peer struct {
 	*Registry
 	Repository Reference
 	IsMirror   bool
 
 	mu    sync.Mutex
-	until time.Time // nothing is asked of it before
+	until time.Time // no request is sent to it before
 }
 
-// Peers are asked for an artifact one after the other: the mirrors, and then the origin. They are asked by its digest only, about which none can
-// lie; what a tag is now the origin alone says, since a mirror's word could be an old one. They are safe for concurrent use.
+// Peers are asked for an artifact one after the other: first the mirrors, then the origin. A mirror is asked only by digest, so that it can't lie.
+// Only the origin resolves a tag, since a mirror's tag could be outdated. Peers are safe for concurrent use.
 type Peers struct{ all []*Peer }
 
-// OpenPeers opens the registry of a repository, as o says, and those of its mirrors. No credentials, and no leave to do without TLS, are for another
-// host than they were given for. patience is how long a mirror may keep silent; 0 is 10 seconds. The caller closes the Peers.
+// OpenPeers opens the registry of a repository with the options o, and the registries of its mirrors. Credentials, and the permission to do without
+// TLS, apply only to the host for which they were given. patience is how long a mirror may stall; 0 means 10 seconds. The caller closes the Peers.
 func OpenPeers(origin Reference, mirrors []Reference, o Options, patience time.Duration) (*Peers, error) {
 	first := &Peer{Repository: origin}
 	var err error
@@ -55,10 +55,10 @@ func OpenPeers(origin Reference, mirrors []Reference, o Options, patience time.D
 	return p, nil
 }
 
-// Origin returns the one that is not a mirror.
+// Origin returns the peer that is not a mirror.
 func (p *Peers) Origin() *Peer { return p.all[len(p.all)-1] }
 
-// Close gives connections back.
+// Close closes idle connections.
 func (p *Peers) Close() {
 	for _, one := range p.all {
 		one.Close()
@@ -78,8 +78,8 @@ func (p *Peer) rest() {
 	p.until = time.Now().Add(MirrorRest)
 }
 
-// Each has ask ask one peer after the other, until one has given what is wanted or nobody else may be asked. Each mirror has a share of limit for
-// that. The error is the origin's, and says what was wrong with the mirrors; failed is told of each of those, and may be nil.
+// Each calls ask with one peer after the other, until one succeeds or nobody else may be asked. Each mirror gets a share of the time limit. The error
+// is the origin's, and says what was wrong with the mirrors. failed is called for each failed mirror, and may be nil.
 func (p *Peers) Each(ctx context.Context, limit time.Duration, failed func(mirror Reference, err error), ask func(ctx context.Context, p *Peer) (again bool, err error)) error {
 	var wrong []string
 	for _, one := range p.all {
@@ -87,7 +87,7 @@ func (p *Peers) Each(ctx context.Context, limit time.Duration, failed func(mirro
 			continue
 		}
 		within, cancel := ctx, context.CancelFunc(func() {})
-		if one.IsMirror { // which leaves time to ask the others
+		if one.IsMirror { // leave time to ask the others
 			within, cancel = context.WithTimeoutCause(ctx, limit/time.Duration(len(p.all)), errors.New("it took too long"))
 		}
 		again, err := ask(within, one)
@@ -110,5 +110,5 @@ func (p *Peers) Each(ctx context.Context, limit time.Duration, failed func(mirro
 		}
 		wrong = append(wrong, err.Error())
 	}
-	return nil // not reached: the origin is the last, and never rests
+	return nil // not reached, since the origin comes last and is never skipped
 }

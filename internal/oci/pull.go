@@ -19,28 +19,28 @@ import (
 	"github.com/toolsrv/toolsrv/internal/signature"
 )
 
-// An Artifact is what was pulled or pushed.
+// An Artifact describes an artifact that was pulled or pushed.
 type Artifact struct {
-	// Manifest is the digest of its manifest, which is the artifact's.
+	// Manifest is the digest of its manifest, which identifies the artifact.
 	Manifest string
-	// Digest and Size are those of the module.
+	// Digest and Size describe the module.
 	Digest string
 	Size   int64
-	// Annotations are those of the manifest. They are foreign.
+	// Annotations are the annotations of the manifest. They must not be trusted.
 	Annotations map[string]string
-	// By is whose signature was verified, where Options has Trust.
+	// By is whose signature was verified, if Options has Trust.
 	By signature.By
 
 	top ocispec.Descriptor // the manifest's
 }
 
-// Version returns the version that the manifest says, or "". It is foreign.
+// Version returns the version in the manifest, or "". It must not be trusted.
 func (a *Artifact) Version() string { return a.Annotations[versionAnnotation] }
 
-// Source returns the digest of the source that the manifest names, or "". It is foreign.
+// Source returns the digest of the source that the manifest names, or "". It must not be trusted.
 func (a *Artifact) Source() string { return a.Annotations[sourceAnnotation] }
 
-// Resolve returns the digest that a reference has now. It is the registry's word until the artifact is pulled by it.
+// Resolve returns the current digest of a reference. It is only the registry's claim until the artifact is pulled by it.
 func (r *Registry) Resolve(ctx context.Context, ref Reference) (digest string, err error) {
 	if ref.Digest != "" {
 		return ref.Digest, nil
@@ -49,8 +49,7 @@ func (r *Registry) Resolve(ctx context.Context, ref Reference) (digest string, e
 	return found.Digest.String(), err
 }
 
-// Find returns the digest of what is meant by a tag of a repository, by a range of versions such as "~1.2", or by a digest. tag is the one that
-// it has.
+// Find returns the digest for a tag of a repository, for a range of versions such as "~1.2", or for a digest. tag is the tag that was found.
 func (r *Registry) Find(ctx context.Context, repository Reference, which string) (digest, tag string, err error) {
 	switch {
 	case CheckDigest(which) == nil:
@@ -84,7 +83,7 @@ func (r *Registry) resolve(ctx context.Context, ref Reference) (ocispec.Descript
 	return found, nil
 }
 
-// checkDescriptor bounds what a registry says of content.
+// checkDescriptor checks a registry's description of content.
 func checkDescriptor(d ocispec.Descriptor, most int64) error {
 	if d.Size < 0 || d.Size > most {
 		return fmt.Errorf("has %d bytes; the limit is %d", d.Size, most)
@@ -92,9 +91,9 @@ func checkDescriptor(d ocispec.Descriptor, most int64) error {
 	return CheckDigest(d.Digest.String())
 }
 
-// Pull writes the module of an artifact to w. Only if it returns no error, what was written is the module: the digests of the manifest and of
-// the layer have been verified then, and the manifest's is the one of the reference, if that has one. Nothing else gives out what comes from
-// a registry, so what else must be verified belongs here.
+// Pull writes the module of an artifact to w. What was written is valid only if Pull returns no error: then the digests of the manifest and of the
+// layer have been verified, and that of the manifest matches the reference, if the reference has a digest. All content from a registry goes through
+// Pull, so every further check belongs here.
 func (r *Registry) Pull(ctx context.Context, ref Reference, w io.Writer) (*Artifact, error) {
 	a, err := r.pull(ctx, ref, w)
 	if err != nil {
@@ -103,7 +102,7 @@ func (r *Registry) Pull(ctx context.Context, ref Reference, w io.Writer) (*Artif
 	return a, nil
 }
 
-// explainPull adds the reference to an error that does not have it.
+// explainPull adds the reference to an error that does not name it.
 func (r *Registry) explainPull(ref Reference, err error) error {
 	var own *formError
 	if errors.As(err, &own) {
@@ -112,7 +111,7 @@ func (r *Registry) explainPull(ref Reference, err error) error {
 	return r.explain(ref.String(), err)
 }
 
-// A formError is what is wrong with an artifact.
+// A formError is an error in the form of an artifact.
 type formError struct{ text string }
 
 func (e *formError) Error() string { return e.text }
@@ -169,9 +168,9 @@ func (r *Registry) pull(ctx context.Context, ref Reference, w io.Writer) (*Artif
 	}
 	defer from.Close()
 	a.Digest, a.Size = layer.Digest.String(), layer.Size
-	if unpack == nil { // the layer is the module, which is not summed twice
+	if unpack == nil { // the layer is the module, so it need not be hashed twice
 		if all, ok := w.(interface{ Grow(n int) }); ok {
-			all.Grow(int(layer.Size)) // it is bounded above
+			all.Grow(int(layer.Size)) // the size was checked above
 		}
 		err = verified(from, layer, w)
 	} else {
@@ -185,8 +184,8 @@ func (r *Registry) pull(ctx context.Context, ref Reference, w io.Writer) (*Artif
 	return a, nil
 }
 
-// Source returns what the module of an artifact was made of, as whoever pushed it says. It is what the artifact's manifest names by its digest, and
-// the artifact has passed what Options ask for.
+// Source returns the source of an artifact's module, according to whoever pushed it. The artifact's manifest names it by digest, and the artifact has
+// passed the checks that Options require.
 func (r *Registry) Source(ctx context.Context, ref Reference) ([]SourceFile, *Artifact, error) {
 	repository := r.repository(ref)
 	a, err := r.verify(ctx, repository, ref)
@@ -200,7 +199,7 @@ func (r *Registry) Source(ctx context.Context, ref Reference) ([]SourceFile, *Ar
 	return files, a, nil
 }
 
-// SourceSize returns how many bytes the source of an artifact has, as the registry says, and ErrNoSource where none is named.
+// SourceSize returns the size of an artifact's source in bytes, according to the registry, or ErrNoSource if the manifest names none.
 func (r *Registry) SourceSize(ctx context.Context, ref Reference, a *Artifact) (int64, error) {
 	layer, err := sourceOf(ctx, r.repository(ref), a)
 	if err != nil {
@@ -209,7 +208,7 @@ func (r *Registry) SourceSize(ctx context.Context, ref Reference, a *Artifact) (
 	return layer.Size, nil
 }
 
-// fetchManifest returns a manifest, which is what its digest says.
+// fetchManifest returns a manifest, whose digest has been verified.
 func fetchManifest(ctx context.Context, repository *remote.Repository, d ocispec.Descriptor) ([]byte, error) {
 	if err := checkDescriptor(d, maxManifest); err != nil {
 		return nil, misformed("its manifest %v", err)
@@ -226,7 +225,7 @@ func fetchManifest(ctx context.Context, repository *remote.Repository, d ocispec
 	return content.Bytes(), nil
 }
 
-// counted writes, and counts and sums what it writes.
+// counted is a writer that counts and hashes what it writes.
 type counted struct {
 	w   io.Writer
 	sum hash.Hash
@@ -240,7 +239,7 @@ func (c *counted) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// verified copies content that must be what a descriptor says. Only without an error it is.
+// verified copies content that must match a descriptor. The copy is valid only if there is no error.
 func verified(from io.Reader, d ocispec.Descriptor, to io.Writer) error {
 	if d.Size >= aside {
 		return verifiedAside(from, d, to)
@@ -251,19 +250,19 @@ func verified(from io.Reader, d ocispec.Descriptor, to io.Writer) error {
 	})
 }
 
-// verifiedThrough has use read content, which must be what a descriptor says: at most a byte more is read.
+// verifiedThrough calls use with a reader of content that must match a descriptor. It reads at most one byte more than the descriptor says.
 func verifiedThrough(from io.Reader, d ocispec.Descriptor, use func(io.Reader) error) error {
 	sum := sha256.New()
 	limited := &io.LimitedReader{R: from, N: d.Size + 1}
 	read := io.TeeReader(limited, sum)
 	failed := use(read)
-	// Content that is not what was said is the error, not what it led to.
+	// If the content does not match, that is the error, rather than what it caused in use.
 	_, err := io.Copy(io.Discard, read)
 	return check(d, d.Size+1-limited.N, sum, err, failed)
 }
 
-// check returns why content is not what a descriptor says: so many bytes with this sum came, up to an error or the end. Otherwise it returns what
-// using them led to.
+// check returns why content does not match a descriptor. It is given how many bytes arrived and their hash, and the error that ended reading, if any.
+// If the content matches, check returns the error of using it.
 func check(d ocispec.Descriptor, got int64, sum hash.Hash, err, failed error) error {
 	switch {
 	case err != nil:
@@ -278,7 +277,7 @@ func check(d ocispec.Descriptor, got int64, sum hash.Hash, err, failed error) er
 	return failed
 }
 
-// readManifest reads a manifest, or an index of some.
+// readManifest parses a manifest, or an index of manifests.
 func readManifest(content []byte) (*manifest, error) {
 	var m manifest
 	if err := json.Unmarshal(content, &m); err != nil {

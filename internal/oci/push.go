@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/signature"
 )
 
-// configuration is what the type application/vnd.wasm.config.v0+json has.
+// configuration is the content of type application/vnd.wasm.config.v0+json.
 type configuration struct {
 	Created      time.Time       `json:"created"`
 	Architecture string          `json:"architecture"`
@@ -24,21 +24,22 @@ type configuration struct {
 	LayerDigests []digest.Digest `json:"layerDigests"`
 }
 
-// Push makes an artifact of a module, and gives it the tag of the reference. name is what clients call the file that they pull. The same module
-// with the same name and annotations is the same artifact, so it has no time: that is the first of 1970.
+// Push pushes a module as an artifact, with the tag of the reference. name is the file name for clients that pull it. The same module with the same
+// name and annotations always gives the same artifact, so its creation time is the beginning of 1970.
 func (r *Registry) Push(ctx context.Context, ref Reference, name string, module []byte, annotations map[string]string) (*Artifact, error) {
 	return r.PushWith(ctx, ref, name, module, annotations, With{})
 }
 
-// With is what is pushed with a module.
+// With is what is pushed along with a module.
 type With struct {
 	// Key signs the artifact. If nil, it is not signed.
 	Key *signature.Key
-	// Source is what the module was made of. If empty, it has none.
+	// Source is the source of the module. It may be empty.
 	Source []SourceFile
 }
 
-// PushWith is Push with more: all of it is there before the artifact has its tag, so nobody finds it unsigned or without its source.
+// PushWith is Push with a signature and a source. Both are pushed before the tag is set, so that nobody finds the artifact unsigned or without its
+// source.
 func (r *Registry) PushWith(ctx context.Context, ref Reference, name string, module []byte, annotations map[string]string, with With) (*Artifact, error) {
 	var source []byte
 	if len(with.Source) > 0 {
@@ -91,7 +92,7 @@ func (r *Registry) PushWith(ctx context.Context, ref Reference, name string, mod
 	return &Artifact{Manifest: top.Digest.String(), Digest: layer.Digest.String(), Size: layer.Size, Annotations: annotations, top: top}, nil
 }
 
-// pushBeside pushes what refers to an artifact, which needs no tag for that.
+// pushBeside pushes an artifact that refers to another one. It needs no tag.
 func (r *Registry) pushBeside(ctx context.Context, repository *remote.Repository, top ocispec.Descriptor, manifest []byte, name string, source []byte, key *signature.Key) error {
 	if source == nil && key == nil {
 		return nil

@@ -9,16 +9,16 @@ import (
 	"oras.land/oras-go/v2/registry"
 )
 
-// Scheme is what a reference begins with.
+// Scheme is the beginning of a reference.
 const Scheme = "oci://"
 
 // maxName is how many bytes the name of a repository or a tag may have.
 const maxName = 255
 
-// A Reference names an artifact: by a tag, by a digest, or neither, where it names a repository.
+// A Reference names an artifact by a tag or by a digest. With neither it names a repository.
 type Reference struct {
 	Host, Repository string
-	// Tag is such as "1.2.0", and Digest such as "sha256:" with 64 hexadecimal digits. One of them is empty.
+	// Tag is a tag such as "1.2.0", and Digest "sha256:" with 64 hexadecimal digits. At least one of them is empty.
 	Tag, Digest string
 }
 
@@ -47,7 +47,7 @@ func ParseReference(s string) (Reference, error) {
 	return ref, nil
 }
 
-// CheckDigest returns an error unless a digest is one that this package verifies.
+// CheckDigest returns an error unless this package can verify a digest.
 func CheckDigest(digest string) error {
 	sum, ok := strings.CutPrefix(digest, "sha256:")
 	if b, err := hex.DecodeString(sum); !ok || err != nil || len(b) != sha256.Size || strings.ToLower(sum) != sum {
@@ -56,7 +56,7 @@ func CheckDigest(digest string) error {
 	return nil
 }
 
-// CheckTag returns an error unless a tag is one that registries have.
+// CheckTag returns an error if a tag is not valid in registries.
 func CheckTag(tag string) error {
 	if err := (registry.Reference{Reference: tag}).ValidateReferenceAsTag(); err != nil {
 		return fmt.Errorf("%.100q is not a tag: letters, digits, and ._- are valid", tag)
@@ -64,7 +64,7 @@ func CheckTag(tag string) error {
 	return nil
 }
 
-// String returns the reference without oci://, as docker and others write it.
+// String returns the reference without oci://, as in docker and other programs.
 func (r Reference) String() string {
 	s := r.Host + "/" + r.Repository
 	switch {
@@ -76,13 +76,13 @@ func (r Reference) String() string {
 	return s
 }
 
-// At returns the reference of an artifact of the same repository by its digest.
+// At returns the reference of the artifact with a digest in the same repository.
 func (r Reference) At(digest string) Reference {
 	r.Tag, r.Digest = "", digest
 	return r
 }
 
-// which returns the tag or the digest, and the tag latest where there is neither, as clients of registries have it.
+// which returns the tag or the digest. If there is neither, it returns the tag latest, as other clients of registries do.
 func (r Reference) which() string {
 	switch {
 	case r.Digest != "":

@@ -24,7 +24,7 @@ import (
 const (
 	maxReferrers   = 1000     // that are listed
 	maxSignatures  = 50       // that are pulled
-	maxAttestation = 16 << 20 // bytes of a bundle that is only shown
+	maxAttestation = 16 << 20 // bytes of a bundle that is only displayed
 	maxSimple      = 64 << 10 // bytes of a payload in cosign's older form
 
 	predicateAnnotation = "dev.sigstore.bundle.predicateType"
@@ -33,7 +33,7 @@ const (
 	versionAnnotation   = "org.opencontainers.image.version"
 )
 
-// Sign signs an artifact, which is attached to it. It returns the artifact's digest.
+// Sign signs an artifact, and attaches the signature to it. It returns the artifact's digest.
 func (r *Registry) Sign(ctx context.Context, ref Reference, key *signature.Key) (digest string, err error) {
 	repository := r.repository(ref)
 	top, content, err := r.top(ctx, repository, ref)
@@ -46,7 +46,7 @@ func (r *Registry) Sign(ctx context.Context, ref Reference, key *signature.Key) 
 	return top.Digest.String(), nil
 }
 
-// Verify returns an artifact whose signature counts, without its module.
+// Verify returns an artifact that has an accepted signature, without pulling its module.
 func (r *Registry) Verify(ctx context.Context, ref Reference) (*Artifact, error) {
 	a, err := r.verify(ctx, r.repository(ref), ref)
 	if err != nil {
@@ -68,7 +68,7 @@ func (r *Registry) verify(ctx context.Context, repository *remote.Repository, re
 	return a, r.check(ctx, repository, top, content, a)
 }
 
-// top returns the manifest of an artifact.
+// top returns an artifact with its manifest.
 func (r *Registry) top(ctx context.Context, repository *remote.Repository, ref Reference) (ocispec.Descriptor, []byte, error) {
 	found, err := repository.Manifests().Resolve(ctx, ref.which())
 	if err != nil {
@@ -121,7 +121,7 @@ func attach(ctx context.Context, repository *remote.Repository, to ocispec.Descr
 	return repository.Manifests().Push(ctx, d, bytes.NewReader(manifest))
 }
 
-// check returns an error unless an artifact has a signature that counts, and the version that it must have. It notes in a whose it is.
+// check returns an error unless an artifact has an accepted signature and the required version. It notes the signer in a.
 func (r *Registry) check(ctx context.Context, repository *remote.Repository, d ocispec.Descriptor, manifest []byte, a *Artifact) (err error) {
 	if r.trust != nil {
 		if a.By, err = r.signer(ctx, repository, d, manifest); err != nil {
@@ -132,7 +132,7 @@ func (r *Registry) check(ctx context.Context, repository *remote.Repository, d o
 		return nil
 	}
 	said, ok := versionOf(a.Annotations[versionAnnotation])
-	least, _ := versionOf(r.minimum) // which the configuration checks
+	least, _ := versionOf(r.minimum) // the configuration has checked it
 	switch {
 	case !ok:
 		return misformed("it says no version such as 1.2.0 in its annotation %s, and the minimum is %s", versionAnnotation, r.minimum)
@@ -142,12 +142,12 @@ func (r *Registry) check(ctx context.Context, repository *remote.Repository, d o
 	return nil
 }
 
-// signer returns who has signed an artifact, of those who count.
+// signer returns which accepted signer has signed an artifact.
 func (r *Registry) signer(ctx context.Context, repository *remote.Repository, d ocispec.Descriptor, manifest []byte) (by signature.By, err error) {
-	var why error // why the first signature doesn't count
+	var why error // why the first signature is not accepted
 	count := 0
 	note := func(err error) {
-		// That there is an attestation, too, says less than what is wrong with a signature.
+		// An error about a signature says more than the existence of an attestation.
 		if _, isOther := errors.AsType[*signature.NoSignature](err); !isOther || why == nil {
 			if _, was := errors.AsType[*signature.NoSignature](why); was || why == nil {
 				why = err
@@ -185,8 +185,8 @@ func (r *Registry) signer(ctx context.Context, repository *remote.Repository, d 
 	return by, misformed("none of its %d signatures is valid; of the first: %v", count, why)
 }
 
-// bundles has use read each bundle that is attached to an artifact, or why it can't be, until it returns false: signatures first, as far as the
-// registry tells what is one. most bounds each, in bytes.
+// bundles calls use with each bundle that is attached to an artifact, or with why the bundle can't be read, until use returns false. Signatures come
+// first, as far as the registry shows which bundles are signatures. most bounds each bundle in bytes.
 func (r *Registry) bundles(ctx context.Context, repository *remote.Repository, d ocispec.Descriptor, most int64, use func(bundle []byte, err error) (more bool)) error {
 	all, err := referrers(ctx, repository, d, signature.MediaType, func(d ocispec.Descriptor) bool { return d.Annotations[predicateAnnotation] == signature.PredicateType })
 	if err != nil {
@@ -207,7 +207,7 @@ func (r *Registry) bundles(ctx context.Context, repository *remote.Repository, d
 	return nil
 }
 
-// referrers lists the artifacts of a type that refer to another one, as far as the registry tells types: those that are certain come first.
+// referrers lists the artifacts of a type that refer to another one, as far as the registry shows types. Those whose type is certain come first.
 func referrers(ctx context.Context, repository *remote.Repository, to ocispec.Descriptor, artifactType string, certain func(ocispec.Descriptor) bool) ([]ocispec.Descriptor, error) {
 	var first, others []ocispec.Descriptor
 	err := repository.Referrers(ctx, to, "", func(page []ocispec.Descriptor) error {
@@ -215,7 +215,7 @@ func referrers(ctx context.Context, repository *remote.Repository, to ocispec.De
 			switch {
 			case certain(one):
 				first = append(first, one)
-			case one.ArtifactType == artifactType, one.ArtifactType == "", one.ArtifactType == ocispec.MediaTypeEmptyJSON: // which some registries take for the type
+			case one.ArtifactType == artifactType, one.ArtifactType == "", one.ArtifactType == ocispec.MediaTypeEmptyJSON: // some registries report this as the type
 				others = append(others, one)
 			}
 		}
@@ -265,7 +265,7 @@ func fetchBlob(ctx context.Context, repository *remote.Repository, d ocispec.Des
 	return content.Bytes(), nil
 }
 
-// simpleSigner returns whose key has signed an artifact in cosign's older form.
+// simpleSigner returns the signer whose key has signed an artifact in cosign's older form.
 func (r *Registry) simpleSigner(ctx context.Context, repository *remote.Repository, d ocispec.Descriptor, manifest []byte, note func(error)) (by signature.By, found bool, err error) {
 	at, err := repository.Manifests().Resolve(ctx, strings.Replace(d.Digest.String(), ":", "-", 1)+".sig")
 	if errors.Is(err, errdef.ErrNotFound) {
@@ -303,7 +303,7 @@ func (r *Registry) simpleSigner(ctx context.Context, repository *remote.Reposito
 	return by, false, nil
 }
 
-// Policy differs where other artifacts may be pulled. It is "" where all may.
+// Policy returns a text that differs if different artifacts may be pulled. It is "" if all may.
 func (r *Registry) Policy() string {
 	if r.trust == nil {
 		return r.minimum
@@ -311,14 +311,15 @@ func (r *Registry) Policy() string {
 	return r.trust.Fingerprint() + " " + r.minimum
 }
 
-// An Attestation is what somebody says of an artifact.
+// An Attestation is a statement about an artifact.
 type Attestation struct {
 	signature.Statement
 	// Wrong is why the attestation can't be read or, if a check was asked for, was not verified.
 	Wrong error
 }
 
-// Attestations returns what is said of an artifact, signatures among it: at most fifty. trust says of whom it must be to be verified; if nil, nothing is.
+// Attestations returns the statements about an artifact, including signatures: at most fifty. trust says whose statements are verified; if nil, none
+// are.
 func (r *Registry) Attestations(ctx context.Context, ref Reference, trust *signature.Trust) ([]Attestation, error) {
 	repository := r.repository(ref)
 	top, content, err := r.top(ctx, repository, ref)

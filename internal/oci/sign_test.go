@@ -24,7 +24,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sigstoretest"
 )
 
-// A pair is a key that signs, and who trusts it.
+// A pair is a signing key, and the trust in it.
 type pair struct {
 	*signature.Key
 	signer crypto.Signer
@@ -46,7 +46,7 @@ func newPair(t *testing.T) pair {
 	return p
 }
 
-// TestSigned pulls what was signed by who counts, and nothing else, from registries that list what refers to an artifact, and from others.
+// TestSigned pulls what an accepted signer has signed, and nothing else, from registries that can list referrers, and from others.
 func TestSigned(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]*ocitest.Server{"with a list": ocitest.ServeReferrers(t), "without": ocitest.Serve(t)} {
@@ -74,7 +74,7 @@ func TestSigned(t *testing.T) {
 			if a, err := trusting.Verify(t.Context(), ref.At(pushed.Manifest)); err != nil || a.By.Key == "" || a.Manifest != pushed.Manifest {
 				t.Errorf("got %+v, %v", a, err)
 			}
-			// The signature is of one artifact. Another one that the tag has from then on is not signed.
+			// A signature is for one artifact. If the tag is moved to another one, that is not signed.
 			again := put(t, at, "acme/csv", "1.2", nil, layer{"application/wasm", []byte("another")})
 			_, _, err = pull(t, trusting, ref)
 			wants(t, err, "it is not signed: the registry has no signature of "+again)
@@ -108,7 +108,7 @@ func TestPushSigned(t *testing.T) {
 	wants(t, err, "")
 }
 
-// attach attaches a bundle to the artifact of a digest as other clients do, without annotations.
+// attach attaches a bundle to the artifact with a digest as other clients do, without annotations.
 func attach(t *testing.T, at *ocitest.Server, of string, bundle []byte, change func(*ocispec.Manifest)) string {
 	t.Helper()
 	return put(t, at, "acme/csv", "x", func(m *ocispec.Manifest) {
@@ -120,7 +120,7 @@ func attach(t *testing.T, at *ocitest.Server, of string, bundle []byte, change f
 	}, layer{signature.MediaType, bundle})
 }
 
-// TestHostileSignatures refuses what a registry, or who may push to it, makes of signatures.
+// TestHostileSignatures refuses signatures that a registry, or somebody who may push to it, has tampered with.
 func TestHostileSignatures(t *testing.T) {
 	t.Parallel()
 	ours := newPair(t)
@@ -211,7 +211,7 @@ func TestHostileSignatures(t *testing.T) {
 	}
 }
 
-// list has a registry answer what refers to an artifact, the page of a number.
+// list makes a registry answer with a page of an artifact's referrers.
 func list(at *ocitest.Server, page func(w http.ResponseWriter, n int)) {
 	n := 0
 	at.Before(func(w http.ResponseWriter, q *http.Request) bool {
@@ -224,7 +224,7 @@ func list(at *ocitest.Server, page func(w http.ResponseWriter, n int)) {
 	})
 }
 
-// write writes a page of a list, which leads to the next one unless that is 0.
+// write writes a page of a list, with a link to the page next unless that is 0.
 func write(w http.ResponseWriter, count, next int) {
 	index := ocispec.Index{MediaType: ocispec.MediaTypeImageIndex, Manifests: []ocispec.Descriptor{}}
 	for i := range count {
@@ -246,7 +246,7 @@ func endless(w io.Writer) {
 	}
 }
 
-// TestBuried finds a signature that is marked as one among statements of other kinds.
+// TestBuried finds a signature, which is marked as such, among statements of other kinds.
 func TestBuried(t *testing.T) {
 	t.Parallel()
 	at, ours := ocitest.ServeReferrers(t), newPair(t)
@@ -281,7 +281,7 @@ func TestMinimum(t *testing.T) {
 	}
 }
 
-// TestOlderSignatures takes the tags that cosign made before registries could list what refers to an artifact.
+// TestOlderSignatures accepts the signature tags that cosign made before registries could list referrers.
 func TestOlderSignatures(t *testing.T) {
 	t.Parallel()
 	at, ours, theirs := ocitest.Serve(t), newPair(t), newPair(t)
@@ -329,7 +329,7 @@ func TestOlderSignatures(t *testing.T) {
 		_, _, err := pull(t, trusting, ref)
 		wants(t, err, c.want)
 	}
-	// For an identity they don't count.
+	// They are not accepted for an identity.
 	s := sigstoretest.New(t)
 	trust, err := signature.Open([]signature.Signer{{Issuer: "https://example.com", Subject: "ann@example.com", Root: s.Root(nil)}})
 	if err != nil {
@@ -339,7 +339,7 @@ func TestOlderSignatures(t *testing.T) {
 	wants(t, err, "it is not signed")
 }
 
-// TestKeyless pulls what an identity has signed, and shows what else is said of it.
+// TestKeyless pulls what an identity has signed, and lists other statements about it.
 func TestKeyless(t *testing.T) {
 	t.Parallel()
 	at, s := ocitest.ServeReferrers(t), sigstoretest.New(t)

@@ -19,24 +19,24 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 )
 
-// The source of a module is an artifact of its own, which refers to the module's: clients such as wkg take no module with a second layer. An
-// annotation of the module's manifest has the digest of the source's layer, so a signature of the module is one of the source, too, and no other
-// source counts, whoever attaches one.
+// The source of a module is a separate artifact that refers to the module's, since clients such as wkg accept no module with a second layer. An
+// annotation of the module's manifest has the digest of the source's layer. So a signature of the module covers the source, too, and no other source
+// is accepted, whoever attaches one.
 const (
 	sourceType       = "application/vnd.toolsrv.source.v1"
 	sourceLayer      = "application/vnd.toolsrv.source.v1.tar"
 	sourceAnnotation = "io.github.toolsrv.source"
 )
 
-// MaxSource is how much the files of a source may have, in bytes.
+// MaxSource is how many bytes the files of a source may have.
 const MaxSource = 16 << 20
 
 const (
-	maxSourceName  = 255                           // bytes of the path of one
+	maxSourceName  = 255                           // bytes of a file's path
 	maxSourceLayer = MaxSource + 2048*(maxFiles+1) // since a file has up to two headers
 )
 
-// A SourceFile is a part of what a module was made of.
+// A SourceFile is a file of a module's source.
 type SourceFile struct {
 	// Name is a path with slashes, below the folder of the source.
 	Name    string
@@ -46,7 +46,7 @@ type SourceFile struct {
 // ErrNoSource means that an artifact names no source.
 var ErrNoSource = misformed("no source was pushed with it: only scripts have one")
 
-// packSource returns the archive of a source. The same files make the same one.
+// packSource returns the archive of a source. The same files always give the same archive.
 func packSource(files []SourceFile) ([]byte, error) {
 	var all bytes.Buffer
 	archive, left := tar.NewWriter(&all), sourceBound{files: maxFiles, bytes: MaxSource}
@@ -83,7 +83,7 @@ func unpackSource(content []byte) (files []SourceFile, err error) {
 		if err := left.take(h.Name, h.Size); err != nil {
 			return nil, err
 		}
-		one := SourceFile{h.Name, make([]byte, h.Size)} // it is bounded above
+		one := SourceFile{h.Name, make([]byte, h.Size)} // the size was checked above
 		if _, err := io.ReadFull(archive, one.Content); err != nil {
 			return nil, misformed("its source is a damaged archive")
 		}
@@ -91,17 +91,17 @@ func unpackSource(content []byte) (files []SourceFile, err error) {
 	}
 }
 
-// A sourceBound is what a source may still have.
+// A sourceBound is how much more a source may have.
 type sourceBound struct {
 	files int
 	bytes int64
-	names map[string]bool // in lower case: whether it is a file, or else a folder
+	names map[string]bool // by name in lower case: true for a file, false for a folder
 }
 
-// take counts a file, whose name must stay below a folder on every system, and must be nothing that other programs obey there.
+// take counts a file. Its name must stay inside the folder on every system, and must not be one that other programs would obey there.
 func (b *sourceBound) take(name string, size int64) error {
 	bad := func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(`\:*?"<>|`, r) }
-	key := strings.ToLower(name) // since other systems take names that differ in case only for the same
+	key := strings.ToLower(name) // since on some systems names that differ only in case are the same
 	_, taken := b.names[key]
 	switch {
 	case !fs.ValidPath(name) || name == "." || !filepath.IsLocal(filepath.FromSlash(name)) || len(name) > maxSourceName || strings.ContainsFunc(name, bad):
@@ -130,9 +130,9 @@ func (b *sourceBound) take(name string, size int64) error {
 	return nil
 }
 
-// obeyed reports whether a name in lower case is hidden, but for the folders of packages that pnpm, Bun, Deno and npm make, or could be a part of a
-// repository. git runs commands that the configuration of one names, as soon as somebody asks for its status, and takes any folder for one that has
-// HEAD, objects and refs.
+// obeyed reports whether a name, in lower case, is hidden or could be part of a git repository. The package folders of pnpm, Bun, Deno and npm are
+// excepted. git runs commands from a repository's configuration as soon as somebody runs git status, and treats any folder with HEAD, objects and
+// refs as a repository.
 func obeyed(name string) bool {
 	above := ""
 	for part := range strings.SplitSeq(name, "/") {
@@ -145,7 +145,7 @@ func obeyed(name string) bool {
 	return false
 }
 
-// attachSource attaches a source to the artifact of its module. name is the module's.
+// attachSource attaches a source to the artifact of its module. name is the name of the module.
 func attachSource(ctx context.Context, repository *remote.Repository, of ocispec.Descriptor, name string, source []byte) error {
 	layer := ocispec.Descriptor{MediaType: sourceLayer, Digest: digest.FromBytes(source), Size: int64(len(source))}
 	layer.Annotations = map[string]string{ocispec.AnnotationTitle: strings.TrimSuffix(name, path.Ext(name)) + "-source.tar"}
@@ -168,7 +168,7 @@ func fetchSource(ctx context.Context, repository *remote.Repository, a *Artifact
 	return unpackSource(content)
 }
 
-// sourceOf returns the layer of the source that an artifact names, as an artifact that refers to it has it.
+// sourceOf returns the layer of the source that an artifact names. It looks for it in the artifacts that refer to that one.
 func sourceOf(ctx context.Context, repository *remote.Repository, a *Artifact) (layer ocispec.Descriptor, err error) {
 	named := a.Annotations[sourceAnnotation]
 	if named == "" {
@@ -190,7 +190,7 @@ func sourceOf(ctx context.Context, repository *remote.Repository, a *Artifact) (
 			if ctx.Err() != nil {
 				return layer, err
 			}
-			continue // it is not the source, or the registry can't give that
+			continue // this is not the source, or the registry can't deliver it
 		}
 		m, err := readManifest(content)
 		if err != nil || m.ArtifactType != sourceType || len(m.Layers) != 1 || m.Layers[0].Digest.String() != named {

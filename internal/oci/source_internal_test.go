@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzSource unpacks archives that others have made. What comes of one is bounded, has names that stay below a folder, and is packed again.
+// FuzzSource unpacks foreign archives. The result is bounded, its names stay inside the folder, and it can be packed again.
 func FuzzSource(f *testing.F) {
 	good, err := packSource([]SourceFile{{"csv.py", []byte("import parts.rows")}, {"parts/rows.py", nil}})
 	if err != nil {

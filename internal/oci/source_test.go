@@ -63,7 +63,7 @@ func TestSource(t *testing.T) {
 
 func sameFile(a, b oci.SourceFile) bool { return a.Name == b.Name && bytes.Equal(a.Content, b.Content) }
 
-// TestSourceSigned gives a source out only if the artifact that names it is signed, and pushes both before the tag.
+// TestSourceSigned checks that a source is returned only if the artifact that names it is signed, and that both are pushed before the tag.
 func TestSourceSigned(t *testing.T) {
 	t.Parallel()
 	s := ocitest.ServeReferrers(t)
@@ -94,7 +94,7 @@ func TestSourceSigned(t *testing.T) {
 	}
 }
 
-// An entry is one of an archive that a test makes.
+// An entry is an entry of an archive that a test makes.
 type entry struct {
 	name string
 	kind byte
@@ -123,7 +123,7 @@ func sourceArchive(t *testing.T, entries ...entry) []byte {
 	return b.Bytes()
 }
 
-// sparse is a short archive whose file says that it has 10 GB, all of it a hole.
+// sparse is a short archive with a file of 10 GB that is one large hole.
 func sparse(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -135,10 +135,10 @@ func sparse(t *testing.T) []byte {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return bytes.ReplaceAll(b.Bytes(), []byte("GNUx"), []byte("GNU.")) // which the library writes for nobody
+	return bytes.ReplaceAll(b.Bytes(), []byte("GNUx"), []byte("GNU.")) // since the library can't write this format
 }
 
-// TestSourceHostile attaches sources that must not be given out.
+// TestSourceHostile attaches sources that must not be returned.
 // Proves: No tool takes another's place
 func TestSourceHostile(t *testing.T) {
 	t.Parallel()
@@ -149,7 +149,7 @@ func TestSourceHostile(t *testing.T) {
 	}
 	of := func(b []byte) string { return digest.FromBytes(b).String() }
 	type source struct {
-		named    string   // in the manifest; "": the first one attached
+		named    string   // the source named in the manifest; "" means the first attached one
 		attached [][]byte // archives
 		change   func(*ocispec.Manifest)
 		want     string
@@ -224,7 +224,7 @@ func TestSourceHostile(t *testing.T) {
 				t.Errorf("the error has what a terminal obeys: %q", err)
 			}
 			if got, _, err := pull(t, r, ref); err != nil || !bytes.Equal(got, module) {
-				t.Errorf("the module: got %q, %v", got, err) // which a source can't harm
+				t.Errorf("the module: got %q, %v", got, err) // a source can't harm it
 			}
 		})
 	}

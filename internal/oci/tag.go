@@ -10,10 +10,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// A version is what a tag such as 1.2.0 or v1.2 says. Parts that are missing are -1.
+// A version is the version in a tag such as 1.2.0 or v1.2. Missing parts are -1.
 type version struct{ major, minor, patch int }
 
-// versionOf reads a tag. One with more than numbers is not a version: what is not released yet is served to nobody who has not named it.
+// versionOf parses a tag. A tag with anything but numbers is not a version, so that a prerelease is served only if its tag is named.
 func versionOf(tag string) (v version, ok bool) {
 	parts := strings.Split(strings.TrimPrefix(tag, "v"), ".")
 	if len(parts) > 3 {
@@ -34,7 +34,7 @@ func (v version) compare(w version) int {
 	return cmp.Or(cmp.Compare(v.major, w.major), cmp.Compare(v.minor, w.minor), cmp.Compare(v.patch, w.patch))
 }
 
-// CompareTags orders tags by the versions that they say: below all are those that say none.
+// CompareTags orders tags by their versions. Tags without a version come first.
 func CompareTags(a, b string) int {
 	v, ok := versionOf(a)
 	w, other := versionOf(b)
@@ -49,7 +49,7 @@ func CompareTags(a, b string) int {
 	return 0
 }
 
-// CheckVersion returns an error unless a version has numbers only, such as 1.2.0.
+// CheckVersion returns an error unless a version has only numbers, such as 1.2.0.
 func CheckVersion(s string) error {
 	if _, ok := versionOf(s); !ok {
 		return fmt.Errorf("%.100q is not a version: write one such as 1.2.0", s)
@@ -57,10 +57,10 @@ func CheckVersion(s string) error {
 	return nil
 }
 
-// A Range is a set of versions: "~1.2" has all 1.2 from 1.2.0, "~1.2.3" those from 1.2.3, and "~1" all 1 from 1.0.0.
+// A Range is a set of versions: "~1.2" includes all versions 1.2.x, "~1.2.3" those from 1.2.3 on, and "~1" all versions 1.x.
 type Range struct{ from version }
 
-// ParseRange reads a range.
+// ParseRange parses a range.
 func ParseRange(s string) (Range, error) {
 	v, ok := versionOf(strings.TrimPrefix(s, "~"))
 	if !ok || !strings.HasPrefix(s, "~") || strings.HasPrefix(s, "~v") {
@@ -69,10 +69,10 @@ func ParseRange(s string) (Range, error) {
 	return Range{v}, nil
 }
 
-// Newest returns the tag of the newest version in the range. Tags such as 1.2 are left out: they move.
+// Newest returns the tag of the newest version in the range. It ignores tags such as 1.2, which move.
 func (r Range) Newest(tags []string) (tag string, err error) {
 	var newest, last version
-	var outside string // the newest of those that are not in the range
+	var outside string // the newest tag that is not in the range
 	for _, t := range tags {
 		v, ok := versionOf(t)
 		if !ok || v.minor < 0 || v.patch < 0 {

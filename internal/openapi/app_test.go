@@ -29,7 +29,7 @@ const anyObject = `{"type":"object"}`
 
 const addSchema = `{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}},"required":["a","b"]}`
 
-// tool returns a tool that is a Go function, of any arguments.
+// tool returns a tool that is a Go function and accepts any arguments.
 func tool(path string, f wasmtools.CallerFunc) *wasmtools.Tool {
 	dir, name := "", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
@@ -158,7 +158,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// conversation returns a response as the golden files show it.
+// conversation returns a response in the form of the golden files.
 func conversation(t *testing.T, why string, r *http.Response) string {
 	t.Helper()
 	var text strings.Builder
@@ -381,7 +381,7 @@ func TestNewAppPanics(t *testing.T) {
 	}
 }
 
-// scheme is a dependency that lets everybody in.
+// scheme is a dependency that admits everybody.
 type scheme struct{ name, text string }
 
 func (scheme) Check(*http.Request) error { return nil }

@@ -6,8 +6,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
-// call answers a POST to the tool that is number n of the generation. The call begins before the body is read, because the tool says how large
-// that may be, and goes by what is in force once it has been read.
+// call answers a POST to tool number n of the generation. The call begins before the body is read, because the tool decides how large the body may
+// be. It then uses what is in force once the body has been read.
 func (x *exchange) call(n int) {
 	route := x.derived.generation.Routes()[n]
 	x.SetTool(route.Path)
@@ -43,7 +43,7 @@ func (x *exchange) call(n int) {
 	x.sendResult(result, e.media)
 }
 
-// resume makes a call go by the generation and the principal that the request has now.
+// resume moves a call to the present generation and principal of the request.
 func (x *exchange) resume(i *invoker.Invocation, path string) (*entry, error) {
 	x.derived = x.derived.door.made.Of(x.Generation())
 	route, err := invoke.Find(x.derived.generation, path, x.Call().Principal)
@@ -56,8 +56,7 @@ func (x *exchange) resume(i *invoker.Invocation, path string) (*entry, error) {
 	return x.derived.entryOf(path), nil
 }
 
-// refuse answers a call that was not admitted. What a principal may not call is missing, with all that this means for the
-// answer.
+// refuse answers a call that was not admitted. A tool that the principal may not call is answered exactly like a missing one.
 func (x *exchange) refuse(err error) {
 	if isNotFound(err) {
 		x.answerMissing()
@@ -66,7 +65,7 @@ func (x *exchange) refuse(err error) {
 	x.Fail(err)
 }
 
-// refuseRead is refuse for a call whose body has been read: the request can't be routed again.
+// refuseRead is refuse for a call whose body has been read, so that the request can't be routed again.
 func (x *exchange) refuseRead(err error) {
 	if isNotFound(err) {
 		x.answerNotFound()
@@ -75,7 +74,7 @@ func (x *exchange) refuseRead(err error) {
 	x.Fail(err)
 }
 
-// readBody reads the arguments. A body of another type than JSON is refused before it is read.
+// readBody reads the arguments. A body that is not JSON is refused before it is read.
 func (x *exchange) readBody(i *invoker.Invocation) error {
 	h := x.Request().Header
 	if err := web.CheckEncoding(h); err != nil {
@@ -88,7 +87,7 @@ func (x *exchange) readBody(i *invoker.Invocation) error {
 	return x.ReadBody(i)
 }
 
-// refuseType returns why a body has the wrong type, or nil if there is none: an empty body needs no type.
+// refuseType returns an error if a body has the wrong type. An empty body needs no type.
 func (x *exchange) refuseType(wrong error) error {
 	if has, err := x.HasBody(); !has {
 		return err

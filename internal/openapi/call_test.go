@@ -21,7 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// sent is a body whose length the request does not tell.
+// sent is a body whose length the request does not announce.
 func sent(r io.Reader, contentType string) *http.Request {
 	request := httptest.NewRequest(http.MethodPost, "/echo", io.NopCloser(r))
 	request.ContentLength = -1
@@ -119,7 +119,7 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A client that asks first gets its refusal without sending the body.
+// A client that sends "Expect: 100-continue" is refused without sending the body.
 func TestExpectContinue(t *testing.T) {
 	t.Parallel()
 	small := echo("small")
@@ -156,7 +156,7 @@ func TestDefaultsReachTheTool(t *testing.T) {
 	}
 }
 
-// A client that goes away, or runs out of its own time, is not the service's fault.
+// It is not the service's fault if a client goes away or times out.
 func TestContextErrors(t *testing.T) {
 	t.Parallel()
 	wait := tool("wait", func(ctx context.Context, _ *wasmtools.Call) ([]byte, error) {
@@ -184,7 +184,7 @@ func TestContextErrors(t *testing.T) {
 	}
 }
 
-// Panics of every foreign part end in an answer, but the one that net/http knows goes on.
+// Panics of every foreign part end in an answer, except the one that net/http knows, which passes through.
 // Proves: Nothing stops the server
 func TestPanics(t *testing.T) {
 	t.Parallel()
@@ -297,7 +297,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// No body whatever makes the service fail: a result or a refusal, JSON each time.
+// No body makes the service fail: the answer is a result or an error, always in JSON.
 // Proves: Nothing stops the server
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{

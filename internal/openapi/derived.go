@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A derived is all that requests need of one generation of the table. It never changes.
+// A derived is all that requests need from one generation of the table. It never changes.
 type derived struct {
 	door       *Door
 	generation *wasmtools.Generation
@@ -22,11 +22,11 @@ type derived struct {
 	router     *httprouter.Router
 	near       *neighbourhood
 	sights     sights
-	library    atomic.Pointer[library] // replaced when the documents tell of another security
+	library    atomic.Pointer[library] // replaced when the documents describe another security
 }
 
-// make makes the derived of a generation. It keeps the entries of tools that were there before. It keeps the router as well if the
-// paths are the same; others need a new one, because httprouter can't remove a route.
+// make makes the derived of a generation. It reuses the entries of unchanged tools. It also reuses the router if the paths are the same. Otherwise it
+// makes a new one, because httprouter can't remove a route.
 func (d *Door) make(g *wasmtools.Generation, old *derived) *derived {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -40,11 +40,11 @@ func (d *Door) make(g *wasmtools.Generation, old *derived) *derived {
 	if change == follow.SameTools {
 		next.router, next.near = before.router, before.near
 	} else {
-		router, err := before.router, error(nil) // which knows tools by their places
+		router, err := before.router, error(nil) // the router knows tools by their indexes
 		if change == follow.OtherPaths {
 			router, err = newRouter(next.entries)
 		}
-		if err != nil { // a bug, since names are checked; the old tools stay in service
+		if err != nil { // a bug, since names are checked; the old tools are still served
 			d.log.Error("the new tools can't be routed, so the old ones stay in service", slog.Any("error", err))
 			d.unrouted = true
 			if old != nil {
@@ -64,7 +64,7 @@ func (d *Door) make(g *wasmtools.Generation, old *derived) *derived {
 	return next
 }
 
-// entryOf returns the entry of a path, which the generation has.
+// entryOf returns the entry of a path, which must be in the generation.
 func (s *derived) entryOf(path string) *entry {
 	i, _ := slices.BinarySearchFunc(s.entries, path, func(e *entry, path string) int { return strings.Compare(e.path, path) })
 	return s.entries[i]
@@ -73,7 +73,7 @@ func (s *derived) entryOf(path string) *entry {
 // A handler answers the requests for one path and method.
 type handler func(x *exchange)
 
-// newRouter returns a router whose handlers expect an exchange as their ResponseWriter. They know a tool by its number, to find its
+// newRouter returns a router whose handlers expect an exchange as their ResponseWriter. They know a tool by its number, with which they find its
 // switch in the generation that the request began with.
 func newRouter(entries []*entry) (r *httprouter.Router, err error) {
 	defer func() {
@@ -99,27 +99,25 @@ func newRouter(entries []*entry) (r *httprouter.Router, err error) {
 	return r, nil
 }
 
-// ServeHTTP makes the handler answer an exchange. This is the only assertion, and Door.Serve gives the router nothing but an Exchange. The router
-// passes on a ResponseWriter and a Request; a context of the Request would cost each request two allocations.
+// ServeHTTP makes the handler answer an exchange. This is the only type assertion, and Door.Serve passes only an Exchange to the router. The router
+// passes on a ResponseWriter and a Request. A context in the Request would cost two allocations for each request.
 func (h handler) ServeHTTP(w http.ResponseWriter, _ *http.Request) { h(w.(*exchange)) }
 
-// answerMethod answers another method than a path has.
+// answerMethod answers a method that a path does not have.
 func (x *exchange) answerMethod() {
 	if !x.hidden() {
 		x.Fail(&wasmtools.Error{Code: wasmtools.CodeMethodNotAllowed})
 	}
 }
 
-// answerOptions says which methods a path has; the router has set Allow. What a browser asks for a page of another origin has
-// been answered by then.
+// answerOptions answers which methods a path has; the router has set Allow. Preflight requests have been answered already.
 func (x *exchange) answerOptions() {
 	if !x.hidden() {
 		x.WriteHeader(http.StatusNoContent)
 	}
 }
 
-// hidden answers, and returns true, if the path belongs to a tool that the principal may not call. Such a tool is missing,
-// whatever the method.
+// hidden answers, and returns true, if the path belongs to a tool that the principal may not call. Such a tool looks missing, whatever the method.
 func (x *exchange) hidden() bool {
 	path := x.Request().URL.Path
 	if _, ok := x.derived.generation.Lookup(path); !ok || x.Call().Principal.May(path) {

@@ -13,29 +13,29 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// documents are what a principal sees of the tools: /tools and /openapi.json.
+// documents are the documents that a principal sees: /tools and /openapi.json.
 type documents struct{ tools, openapi *web.Document }
 
-// A library holds the documents of a generation by the scopes of those who ask for them. They are built when somebody asks: most generations
-// come and go without that.
+// A library holds the documents of a generation, by the scopes of their readers. They are built when somebody requests them, which does not happen in
+// most generations.
 type library struct {
-	security security         // that the documents tell of
-	all      func() documents // of those who may call every tool
-	most     func() int64     // how many bytes of compressed documents may be kept: as many as one has that is not compressed
+	security security         // that the documents describe
+	all      func() documents // for principals that may call every tool
+	most     func() int64     // how many bytes of compressed documents may be kept: the size of one uncompressed document
 	kept     atomic.Int64     // how many are
 	building sync.Mutex       // one build at a time; it is taken before mu
 
 	mu          sync.Mutex
 	byScopes    map[string]documents
 	byNamespace map[string]*web.Document // by scopes and namespace
-	tools       int                      // that these tell of together
+	tools       int                      // in all of these together
 }
 
-// maxDocuments is how many sets of scopes have their documents kept. They share their parts; the documents of 10,000 tools take some 300 KB
+// maxDocuments is the number of sets of scopes whose documents are kept. Documents share their parts, so those of 10,000 tools take only some 300 KB
 // each.
 const maxDocuments = 16
 
-// describe makes the documents of a generation tell of the security schemes that are required.
+// describe makes the documents of a generation describe the required security schemes.
 func (s *derived) describe(required security) {
 	l := &library{security: required, byScopes: map[string]documents{}, byNamespace: map[string]*web.Document{}}
 	l.all = sync.OnceValue(func() documents { return s.documents(l, wasmtools.Everybody()) })
@@ -84,7 +84,7 @@ func (l *library) put(scopes string, d documents) {
 	l.byScopes[scopes] = d
 }
 
-// keep reports whether a compressed document of that many bytes may be kept.
+// keep reports whether a compressed document of n bytes may be kept.
 func (l *library) keep(bytes int) bool {
 	if l.kept.Add(int64(bytes)) <= l.most() {
 		return true
@@ -171,8 +171,8 @@ func (a *assembly) WriteTo(w io.Writer) (written int64, err error) {
 	return written, nil
 }
 
-// document returns the finished document. Its tag is a hash of the fragments' hashes. Equal content always consists of equal
-// fragments, so the tag is the same on every replica and after a restart.
+// document returns the finished document. Its tag is a hash of the hashes of its fragments. Equal documents always consist of equal fragments, so the
+// tag is the same on every replica and after a restart.
 func (a *assembly) document(keep func(bytes int) bool) *web.Document {
 	all := sha256.New()
 	for _, f := range a.parts {
@@ -226,7 +226,7 @@ type documentServer struct {
 	URL string `json:"url"`
 }
 
-// A failureResponse is a response of the document that every tool may give.
+// A failureResponse is a response in the document that every tool may give.
 type failureResponse struct {
 	status, name, description, schema, header string
 }
@@ -239,8 +239,8 @@ func (s security) failureResponses() []failureResponse {
 		{"408", "RequestTimeout", "The body did not arrive in time", plain, ""},
 		{"413", "InputTooLarge", "The body is too large", plain, ""},
 		{"415", "UnsupportedMediaType", "The body is not application/json", plain, ""},
-		// A tool may choose 422 for an error of its own, with a plain detail. No schema has the name of this response: client
-		// generators make one type of each component, whatever its kind.
+		// A tool may use 422 for an error of its own, with a plain detail. No schema has the same name as this response, since client generators make
+		// one type for each component, whatever its kind.
 		{"422", "InvalidArguments", "The body is not valid JSON, or the arguments do not fit the schema", `{"anyOf":[{"$ref":"#/components/schemas/HTTPValidationError"},` + plain + `]}`, ""},
 		{"429", "RateLimited", "The caller makes too many calls", plain, "Retry-After"},
 		{"500", "ToolFailed", "The tool or the service broke", plain, ""},
@@ -265,7 +265,7 @@ func (s security) failures() string {
 	return "," + string(text[1:]) + itemEnd
 }
 
-// ownSchemas are the service's components. Names of tools' components have a dot, so none of these can be one of them.
+// ownSchemas are the service's own components. They can't clash with components of tools, whose names have a dot.
 // The first two have the names and the shape that FastAPI gives them.
 const ownSchemas = `"HTTPValidationError":{"type":"object","title":"HTTPValidationError","properties":{` +
 	`"detail":{"type":"array","title":"Detail","items":{"$ref":"#/components/schemas/ValidationError"}},` +

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// TestDocumentsAreBuiltOnce makes many ask for the same documents before there are any: the documents of 10,000 tools take 20 MB each.
+// TestDocumentsAreBuiltOnce requests the same documents many times at once, before they exist: the documents of 10,000 tools take 20 MB each.
 func TestDocumentsAreBuiltOnce(t *testing.T) {
 	t.Parallel()
 	var tools []*wasmtools.Tool
@@ -51,7 +51,7 @@ func TestDocumentsAreBuiltOnce(t *testing.T) {
 	}
 }
 
-// TestNamespacesAreKept makes each document once, for as long as what is kept is bounded.
+// TestNamespacesAreKept checks that each document is made once, within the bound on what is kept.
 func TestNamespacesAreKept(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
@@ -90,7 +90,7 @@ func TestNamespacesAreKept(t *testing.T) {
 	}
 }
 
-// TestDescriptionsFollowChanges counts how many tools are described anew for a change among few and among many, and how often the router is made.
+// TestDescriptionsFollowChanges counts how many tools are described again after a change, among few and among many, and how often the router is made.
 func TestDescriptionsFollowChanges(t *testing.T) {
 	t.Parallel()
 	newTool := func(n int, description string) *wasmtools.Tool {

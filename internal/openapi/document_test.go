@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// order has definitions, recursive ones too, and examples.
+// order is a schema with definitions, including recursive ones, and examples.
 func order() *wasmtools.Tool {
 	t := echo("shop/eu/order")
 	t.Title, t.Description = "Order <things>", "Order <things> & more.\nThe second line."
@@ -164,7 +164,7 @@ func officialSchema(t *testing.T) *jsonschema.Schema {
 	return official
 }
 
-// Descriptions and examples may be any text. What is not JSON is left out.
+// Descriptions and examples may be any text. Invalid JSON is left out.
 func TestOddTools(t *testing.T) {
 	t.Parallel()
 	odd := echo("odd")
@@ -177,7 +177,7 @@ func TestOddTools(t *testing.T) {
 	}
 }
 
-// TestDescribedInLittleTime describes tools without a check that may take long: all changes of the table wait for it.
+// TestDescribedInLittleTime checks that describing tools skips checks that may take long, since all changes of the table wait for it.
 func TestDescribedInLittleTime(t *testing.T) {
 	t.Parallel()
 	described := func(path, text string) *wasmtools.Tool {
@@ -203,7 +203,7 @@ func TestDescribedInLittleTime(t *testing.T) {
 
 var strongTag = regexp.MustCompile(`^"[A-Za-z0-9_-]{24}"$`)
 
-// An ETag depends on the content and on nothing else.
+// An ETag depends only on the content.
 func TestETags(t *testing.T) {
 	t.Parallel()
 	tags := func(o openapi.Options, tools ...*wasmtools.Tool) [2]string {

@@ -18,7 +18,7 @@ type DoorOptions struct {
 	Title, Version, Description string
 	Servers                     []string
 	Invoker                     *invoker.Invoker
-	Logger                      *slog.Logger // gets what is wrong with the descriptions of tools
+	Logger                      *slog.Logger // gets errors in the descriptions of tools
 }
 
 // A Door serves the tools of a route table over REST, and describes them.
@@ -33,15 +33,15 @@ type Door struct {
 	idle        sync.Pool // of *exchange
 
 	made     *follow.Derived[derived]
-	mu       sync.Mutex // it is taken after the locks of the route table and of dependencies
+	mu       sync.Mutex // taken after the locks of the route table and of dependencies
 	newest   *derived   // of the newest generation; guarded by mu
 	unrouted bool       // new tools could not be routed; guarded by mu
 }
 
 var _ web.Door = (*Door)(nil)
 
-// NewDoor returns the door of a table, which it follows until Close. Mount it on mux at "/". Its document has the security
-// schemes of mux. NewDoor panics if mux or table is nil.
+// NewDoor returns a door for a table, which it follows until Close. Mount it on mux at "/". Its document has the security schemes of mux. NewDoor
+// panics if mux or table is nil.
 func NewDoor(mux *web.Mux, table *wasmtools.RouteTable, o DoorOptions) *Door {
 	if mux == nil || table == nil {
 		panic("openapi.NewDoor: mux or table is nil")
@@ -63,7 +63,7 @@ func NewDoor(mux *web.Mux, table *wasmtools.RouteTable, o DoorOptions) *Door {
 	}
 	d.made = follow.Derive(table, d.make)
 	d.unsubscribe = mux.SubscribeSecurity(d.secure)
-	d.secure() // what has changed in between
+	d.secure() // applies what has changed in between
 	return d
 }
 
@@ -75,7 +75,7 @@ func (d *Door) Close() error {
 	return nil
 }
 
-// Policy lets pages of other origins lead to the lists, which only read. It doesn't let them call tools.
+// Policy lets pages of other origins link to the lists, which only read. It does not let them call tools.
 func (d *Door) Policy() web.Policy { return web.Policy{Pages: web.PagesRead, Unbounded: true} }
 
 // Serve answers one request.
@@ -86,12 +86,12 @@ func (d *Door) Serve(x *web.Exchange) {
 	}
 	e.Exchange, e.derived = x, d.made.Of(x.Generation())
 	e.derived.router.ServeHTTP(e, x.Request())
-	*e = exchange{} // not after a panic: nobody knows who still has it
+	*e = exchange{} // not after a panic, when something may still hold it
 	d.idle.Put(e)
 }
 
-// An exchange is a request to a Door, with what was made of its generation. The router hands it to its handlers as their ResponseWriter,
-// so that they have all they need.
+// An exchange is a request to a Door, with the derived of its generation. The router passes it to handlers as their ResponseWriter, so that they have
+// all they need.
 type exchange struct {
 	*web.Exchange
 	derived *derived

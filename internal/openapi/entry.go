@@ -18,19 +18,19 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// An entry is what a tool adds to the documents. It is made once, and kept for as long as tables hold the tool.
+// An entry is what a tool adds to the documents. It is made once, and kept as long as the table has the tool.
 type entry struct {
 	tool  *wasmtools.Tool
 	path  string
-	media string // type of a result that is a file in base64, or empty
+	media string // media type of a result that is a file in base64, or empty
 
 	listing fragment // an element of /tools
 	item    fragment // a member of the document's paths, without the responses that all tools have
 	schemas fragment // members of the document's components.schemas; may be empty
 }
 
-// A fragment is a piece of a document, with its hash. A document's ETag is made of the hashes of its fragments, so that a
-// switch does not mean hashing all bytes again.
+// A fragment is a piece of a document, with its hash. A document's ETag is made from the hashes of its fragments, so that switching a tool does not
+// require hashing all bytes again.
 type fragment struct {
 	text []byte
 	sum  [sha256.Size]byte
@@ -50,7 +50,7 @@ type listing struct {
 	Annotations wasmtools.Annotations `json:"annotations,omitzero"`
 	Icons       []wasmtools.Icon      `json:"icons,omitempty"`
 	Parameters  json.RawMessage       `json:"parameters"`
-	Result      json.RawMessage       `json:"result"` // null where the tool declares none
+	Result      json.RawMessage       `json:"result"` // null if the tool declares none
 	Version     string                `json:"version"`
 	Digest      string                `json:"digest"`
 	Fingerprint string                `json:"fingerprint"`
@@ -60,7 +60,7 @@ type pathItem struct {
 	Post operation `json:"post"`
 }
 
-// operation ends with its responses, but has only the one for success: security.failures writes the others.
+// operation ends with its responses, but has only the successful one: security.failures writes the others.
 type operation struct {
 	OperationID string                `json:"operationId"`
 	Tags        []string              `json:"tags,omitempty"`
@@ -161,9 +161,9 @@ func (d *Door) newEntry(tool *wasmtools.Tool) *entry {
 	}
 }
 
-// needsBody reports whether a call must have a body: an empty one counts as {}, which the schema may refuse. If it can't tell in
-// little time, the body counts as needed, and each call asks the schema again. A file may have a thousand tools, and all others wait
-// while they are described.
+// needsBody reports whether a call must have a body: an empty body means {}, which the schema may refuse. If that can't be found out quickly,
+// needsBody returns true, and each call checks the schema again. It must be quick because a file may have a thousand tools, and all others wait while
+// they are described.
 func needsBody(s *schemas.Schema) bool {
 	_, ok, err := s.ValidateLittle(nil)
 	return err != nil || !ok
@@ -173,8 +173,8 @@ func inJSON(shown json.RawMessage, examples map[string]example) map[string]media
 	return map[string]mediaType{"application/json": {Schema: shown, Examples: examples}}
 }
 
-// resultPrefix returns what the names of a result's definitions begin with. If a definition of the parameters has a name that one of
-// the result would get ("math-add.result.X"), the prefix grows until no name is taken. Operation ids have no dot, so names of two
+// resultPrefix returns the prefix for the names of a result's definitions. If a definition of the parameters already has such a name
+// ("math-add.result.X"), the prefix is extended until no name is taken. Operation ids have no dot, so names of two
 // tools can't be equal.
 func resultPrefix(id string, taken map[string]json.RawMessage) string {
 	prefix := id + ".result"
@@ -203,7 +203,7 @@ func member(name string, value []byte) []byte {
 	return slices.Concat(mustEncode(name), []byte(":"), value)
 }
 
-// mustEncode encodes values that consist of strings, maps and JSON that was checked.
+// mustEncode encodes values that consist of strings, maps and valid JSON.
 func mustEncode(v any) []byte {
 	text, err := web.JSON(v)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// TestManual runs each command of docs/http.md and compares what it prints.
+// TestManual runs each command of docs/http.md and compares its output.
 func TestManual(t *testing.T) {
 	t.Parallel()
 	plain, locked := manualApp(t), manualApp(t, bearer(t, "0123456789abcdef"))
@@ -94,7 +94,7 @@ func manualApp(t *testing.T, dependencies ...openapi.Dependency) manualServer {
 	return manualServer{appOf(t, table, openapi.Options{Dependencies: dependencies, Doors: console.Doors(console.Options{Title: "Tools", Version: "0.1.0", MCP: true})}), table}
 }
 
-// A manualExample is one command of a console block with what it prints.
+// A manualExample is one command of a console block with its output.
 type manualExample struct {
 	mark            string // the comment above the block, or empty
 	line            int
@@ -138,7 +138,7 @@ func examplesOf(t *testing.T, path string) []manualExample {
 
 type shown struct{ headers, body bool }
 
-// curl makes the request of a curl command, of the few options that the manual uses.
+// curl makes the request of a curl command. It knows the few options that the manual uses.
 func curl(t *testing.T, command string) (*http.Request, shown) {
 	t.Helper()
 	show := shown{body: true}

@@ -13,8 +13,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/web"
 )
 
-// mediaOf returns the media type of a tool's result if its schema says that it is a file in base64, or "". A file of JSON has none:
-// a client that accepts JSON may want either of the two forms.
+// mediaOf returns the media type of a tool's result if its schema declares a file in base64, or "". For a JSON file it returns "", since a client
+// that accepts JSON may want either of the two forms.
 func mediaOf(result *schemas.Schema) string {
 	media := result.Media()
 	if media == nil || media.Type == "" {
@@ -24,18 +24,18 @@ func mediaOf(result *schemas.Schema) string {
 	if err != nil || kind == "application/json" {
 		return ""
 	}
-	return mime.FormatMediaType(kind, parameters) // "" where a header can't hold it
+	return mime.FormatMediaType(kind, parameters) // "" if a header can't hold it
 }
 
-// sendResult answers with the result of a tool. The result of one that has a media type is sent as the file itself if Accept
-// prefers that to JSON, and if it is what the schema promises: a string in base64.
+// sendResult answers with the result of a tool. If the tool has a media type, the file itself is sent, provided that Accept prefers it to JSON and
+// that the result is a base64 string, as the schema promises.
 func (x *exchange) sendResult(result []byte, mediaType string) {
 	if mediaType == "" {
 		x.Send(http.StatusOK, result)
 		return
 	}
 	h := x.Header()
-	h["Vary"] = append(slices.Clip(h["Vary"]), "Accept") // the existing values may belong to all requests
+	h["Vary"] = append(slices.Clip(h["Vary"]), "Accept") // all requests may share the existing values
 	if !web.Prefers(x.Request().Header["Accept"], mediaType) {
 		x.Send(http.StatusOK, result)
 		return
@@ -48,21 +48,21 @@ func (x *exchange) sendResult(result []byte, mediaType string) {
 	h.Set("Content-Type", mediaType)
 	h.Set("Content-Length", strconv.Itoa(f.size))
 	h.Set("Cache-Control", "no-store")
-	// A tool may return a page or an SVG with scripts. Shown by a browser, it would run as a page of this server.
+	// A tool may return an HTML page or an SVG with scripts. In a browser these would run with this server's origin.
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox")
 	x.WriteHeader(http.StatusOK)
-	// If a write fails, the client is gone and there is nobody left to tell.
+	// If a write fails, the client is gone, so there is nobody left to tell.
 	_ = f.decode(func(part []byte) error {
 		_, err := x.Write(part)
 		return err
 	})
 }
 
-// A blob is what a result in base64 holds. It is decoded part by part, because the memory that a call may take is counted, and
-// a result does not become the door's to write on.
+// A blob is the content of a base64 result. It is decoded part by part, because a call's memory is counted, and the door must not overwrite the
+// result.
 type blob struct {
 	text []byte // base64
-	size int    // of what it holds
+	size int    // size of the decoded content
 }
 
 // blobPart is how much base64 is decoded at a time, in bytes: a multiple of 4.
@@ -74,7 +74,7 @@ func blobOf(result []byte) (f blob, ok bool) {
 	if len(text) < 2 || text[0] != '"' || text[len(text)-1] != '"' {
 		return blob{}, false
 	}
-	if bytes.IndexByte(text, '\\') >= 0 { // no digit of base64 needs an escape, but a tool may write "\/"
+	if bytes.IndexByte(text, '\\') >= 0 { // no base64 digit needs an escape, but a tool may write "\/"
 		var whole string
 		if json.Unmarshal(text, &whole) != nil {
 			return blob{}, false
@@ -90,7 +90,7 @@ func blobOf(result []byte) (f blob, ok bool) {
 	return f, err == nil
 }
 
-// decode hands the content of the blob to write, part by part, until that fails.
+// decode passes the content of the blob to write, part by part, until that fails.
 func (f blob) decode(write func(part []byte) error) error {
 	var buffer [blobPart / 4 * 3]byte
 	for text := f.text; len(text) > 0; {
@@ -98,7 +98,7 @@ func (f blob) decode(write func(part []byte) error) error {
 		text = text[len(part):]
 		n, err := base64.StdEncoding.Decode(buffer[:], part)
 		if err == nil && len(text) > 0 && n < len(buffer) {
-			err = base64.CorruptInputError(len(f.text) - len(text)) // padding, or a line break, before the end
+			err = base64.CorruptInputError(len(f.text) - len(text)) // padding or a line break before the end
 		}
 		if err == nil {
 			err = write(buffer[:n])

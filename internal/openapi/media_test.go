@@ -30,7 +30,7 @@ func picture(mediaType, result string) *wasmtools.Tool {
 	return t
 }
 
-// The file is sent where Accept prefers it to JSON, and JSON everywhere else.
+// The file is sent if Accept prefers it to JSON, and otherwise JSON.
 func TestMediaAccept(t *testing.T) {
 	t.Parallel()
 	app := appOf(t, tableOf(t, picture("image/png", `"iVBORw0KGgo="`)), openapi.Options{})
@@ -62,7 +62,7 @@ func TestMediaAccept(t *testing.T) {
 		"image/*, application/json":         false,
 		"image/*, application/*":            false,
 		"image/png;q=0.9, */*":              false,
-		"image/png, application/json;q=.9":  true, // a weight that nobody can read counts for nothing
+		"image/png, application/json;q=.9":  true, // an unreadable weight is ignored
 		"image/png, application/json;q=0.9": true,
 		"image/png;q=0.5, application/json;q=0.4":   true,
 		"image/png;q=0.5, application/json;q=0.501": false,
@@ -102,7 +102,7 @@ func TestMediaAccept(t *testing.T) {
 	}
 }
 
-// What is not a file in base64 is sent as it is: a tool's results are not checked against its schema.
+// A result that is not a file in base64 is sent as it is, since results are not checked against the schema.
 func TestMediaResults(t *testing.T) {
 	t.Parallel()
 	random := make([]byte, 100_001)
@@ -134,7 +134,7 @@ func TestMediaResults(t *testing.T) {
 	} {
 		given := picture("image/png", result)
 		if !json.Valid([]byte(result)) {
-			// Only a Runner's results are not checked to be JSON.
+			// Only the results of a Runner are not checked to be JSON.
 			given.Caller = runner(result)
 		}
 		r := serve(appOf(t, tableOf(t, given), openapi.Options{}), post("/draw", "{}", "Accept", "image/*"))
@@ -155,7 +155,7 @@ func (runner) IsRunner() {}
 
 func (r runner) Call(context.Context, *wasmtools.Call) ([]byte, error) { return []byte(r), nil }
 
-// A result is not the door's to write on: a tool may return the same bytes to every call.
+// The door must not overwrite a result: a tool may return the same bytes to every call.
 func TestMediaLeavesTheResult(t *testing.T) {
 	t.Parallel()
 	shared := []byte(`"AAECAwQFBgcICQ=="`)

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A stalled body gives what it has, and then nothing until it is let go.
+// A stalled body delivers what it has, and then nothing until it is released.
 type stalled struct {
 	io.Reader
 	waits, free chan struct{}
@@ -31,8 +31,7 @@ func (s *stalled) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Large bodies of many clients together stay within the memory, small ones and a large one alone pass, and all
-// is given back.
+// Large bodies of many clients together stay within the memory, small ones and a single large one succeed, and all memory is given back.
 // Proves: Limits hold, one by one and in sum
 func TestBodyMemory(t *testing.T) {
 	t.Parallel()
@@ -65,7 +64,7 @@ func TestBodyMemory(t *testing.T) {
 	}
 }
 
-// A result that nobody reads counts, too.
+// An unread result is counted, too.
 // Proves: Limits hold, one by one and in sum
 func TestResultMemory(t *testing.T) {
 	t.Parallel()
@@ -92,7 +91,7 @@ func TestResultMemory(t *testing.T) {
 	}
 }
 
-// slowWriter belongs to a client that does not read until it is let go.
+// slowWriter belongs to a client that does not read until it is released.
 type slowWriter struct {
 	*httptest.ResponseRecorder
 	waits, free chan struct{}

@@ -11,15 +11,15 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
-// These bound what guessing the tool that was meant costs, however many tools there are and whatever the path is.
+// These bound the cost of guessing which tool was meant, however many tools there are and whatever the path is.
 const (
 	maxGuessed = 72 // bytes of a path: a tool's path has 65 at most
-	guessedFor = 8  // tools that are looked at on each side of the path's place, in each of two orders
-	maxSights  = 64 // sets of scopes whose tools are kept, with 80 KB each where there are 10,000
+	guessedFor = 8  // tools to look at on each side of the path, in each of two orders
+	maxSights  = 64 // sets of scopes whose tools are kept; each takes 80 KB for 10,000 tools
 )
 
-// answerMissing answers for a path that has no tool, before the body has been read: a tool that came between the look-up and the
-// question is in the newest generation.
+// answerMissing answers a request for a path without a tool, before the body has been read. A tool that has appeared since the lookup is found in the
+// newest generation.
 func (x *exchange) answerMissing() {
 	if answerNamespace(x) {
 		return
@@ -54,8 +54,8 @@ func (x *exchange) answerNotFound() {
 	x.Fail(e)
 }
 
-// guess returns the path of the tool that was probably meant, or "". It is enabled, and the principal may call it. No other tool counts, so
-// that neither the guess nor its absence tells of any.
+// guess returns the path of the tool that was probably meant, or "". It is enabled, and the principal may call it. Other tools are ignored, so that
+// neither a guess nor its absence reveals them.
 func (s *derived) guess(path string, p *wasmtools.Principal) string {
 	if len(path) > maxGuessed {
 		return ""
@@ -73,7 +73,7 @@ func (s *derived) guess(path string, p *wasmtools.Principal) string {
 		return meant
 	}
 	if len(same) > 0 {
-		return slices.Min(same) // the tool of that name in another namespace
+		return slices.Min(same) // the tool with that name in another namespace
 	}
 	return ""
 }
@@ -81,7 +81,7 @@ func (s *derived) guess(path string, p *wasmtools.Principal) string {
 // A sight is the enabled tools that principals with the same scopes may call: their places in each order of a neighbourhood.
 type sight [2][]int32
 
-// sights are those of a generation, by scopes.
+// sights are the sights of a generation, by scopes.
 type sights struct {
 	mu       sync.Mutex
 	byScopes map[string]*sight
@@ -127,15 +127,15 @@ func cutName(path string) (namespace, name string) {
 	return path[:max(i, 0)], path[i+1:]
 }
 
-// A neighbourhood finds the tools whose paths begin or end most like a given one: a typing error mostly leaves the beginning
-// and the end of a path as they were. It is built when it is first needed.
+// A neighbourhood finds the tools whose paths have the most similar beginning or end, since a typing error mostly leaves one of these unchanged. It
+// is built when it is first needed.
 type neighbourhood struct {
 	entries []*entry
 	once    sync.Once
-	orders  [2][]place // by the path, and by the path read from its end
+	orders  [2][]place // by the path, and by the reversed path
 }
 
-// A place is a tool's, in an order.
+// A place is the place of a tool in an order.
 type place struct {
 	key    string
 	number int // of the entry
@@ -163,11 +163,11 @@ func (n *neighbourhood) around(path string, of *sight) (numbers []int) {
 			numbers = append(numbers, places[i].number)
 		}
 	}
-	slices.Sort(numbers) // so that the guess is always the same of two that are equally near
+	slices.Sort(numbers) // so that the guess between two equally near tools is always the same
 	return slices.Compact(numbers)
 }
 
-// keyOf returns the key of a path in an order: the path without what people confuse most often.
+// keyOf returns the key of a path in an order: the path without the characters that people confuse most often.
 func keyOf(path string, order int) string {
 	key := []byte(strings.ToLower(strings.Trim(path, "/")))
 	for i, c := range key {

@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestGuess names the tool that was meant, of those that /tools lists.
+// TestGuess checks which tool is guessed, among those that /tools lists.
 // Proves: Nothing stops the server
 func TestGuess(t *testing.T) {
 	t.Parallel()
@@ -89,7 +89,7 @@ func TestGuessAmongMany(t *testing.T) {
 	r := post("/", `{}`)
 	r.URL.Path = "/ns42/" + long + strings.Repeat("y", 8)
 	least := time.Hour
-	for range 20 { // the least of some, since the machine may be busy
+	for range 20 { // the fastest of several tries, since the machine may be busy
 		began := time.Now()
 		serve(app, r)
 		least = min(least, time.Since(began))
@@ -99,7 +99,7 @@ func TestGuessAmongMany(t *testing.T) {
 	}
 }
 
-// TestUnsettled answers for a path without a tool while tools are still being read, and afterwards.
+// TestUnsettled requests a path without a tool while tools are still being read, and afterwards.
 func TestUnsettled(t *testing.T) {
 	t.Parallel()
 	table := tableOf(t, add())
@@ -125,7 +125,7 @@ func TestUnsettled(t *testing.T) {
 	check("settled", "/math/ad", "Bearer token", 404, "did you mean /math/add?")
 }
 
-// TestSettledMeanwhile makes a tool come between the look-up of its path and the question whether all are there.
+// TestSettledMeanwhile makes a tool appear between the lookup of its path and the check whether all tools are there.
 func TestSettledMeanwhile(t *testing.T) {
 	t.Parallel()
 	table := tableOf(t)
@@ -142,7 +142,7 @@ func TestSettledMeanwhile(t *testing.T) {
 	}
 }
 
-// BenchmarkMissing answers for a mistyped path among 10,000 tools.
+// BenchmarkMissing requests a mistyped path among 10,000 tools.
 func BenchmarkMissing(b *testing.B) {
 	app := appOf(b, many(b, 10_000), openapi.Options{})
 	r := testkit.Repeat(get("/group-3/tool-1233x"))

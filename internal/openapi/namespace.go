@@ -9,11 +9,11 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// documentName ends the path of a document, which begins with the path of a namespace if it is not of all tools. No tool has such a name.
+// documentName is the end of a document's path, which begins with a namespace unless the document has all tools. No tool has such a name.
 const documentName = "/openapi.json"
 
-// answerNamespace answers with the document of a namespace and those below it, and reports whether it has: the path names none, or it
-// has no tool that the principal may call.
+// answerNamespace answers with the document of a namespace and those below it. It returns false if the path names no namespace, or one without a tool
+// that the principal may call.
 func answerNamespace(x *exchange) bool {
 	namespace, ok := strings.CutSuffix(x.Request().URL.Path, documentName)
 	if !ok {
@@ -63,7 +63,7 @@ func (s *derived) documentOf(namespace string, p *wasmtools.Principal) *web.Docu
 	return d
 }
 
-// putNamespace keeps a document of so many tools, out of all. Those that are kept take no more than whole ones do.
+// putNamespace keeps a document with a number of tools. All kept documents together take no more than whole ones do.
 func (l *library) putNamespace(key string, d *web.Document, tools, all int) {
 	if l.tools += tools + 1; l.tools > maxDocuments*(all+maxDocuments) {
 		clear(l.byNamespace)

@@ -35,7 +35,7 @@ func as(method string, r *http.Request) *http.Request {
 	return r
 }
 
-// TestNamespaces has the document of each namespace, as each caller sees it.
+// TestNamespaces checks the document of each namespace as each caller sees it.
 // Proves: A caller reaches its own tools only
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
@@ -97,7 +97,7 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// TestNamespaceTags has a tag for each document, which only a change of its own tools changes.
+// TestNamespaceTags checks that the tag of a document changes only with its own tools.
 func TestNamespaceTags(t *testing.T) {
 	t.Parallel()
 	table := tableOf(t, add(), echo("math/sub"), echo("text/upper"))
@@ -117,7 +117,7 @@ func TestNamespaceTags(t *testing.T) {
 	if r := serve(app, get("/text/openapi.json", "If-None-Match", textTag)); r.StatusCode != http.StatusNotModified {
 		t.Errorf("after a change elsewhere: got %d", r.StatusCode)
 	}
-	// A client that has taken a namespace is not told that it is gone while its tools are switched off.
+	// A client that uses a namespace must not be told that it is gone while its tools are switched off.
 	if err := table.Disable("/math", "for a test"); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestNamespaceTags(t *testing.T) {
 	}
 }
 
-// TestNamespaceOfWhole has the same in both documents: a client may take either.
+// TestNamespaceOfWhole checks that both documents have the same content, so that a client may use either.
 func TestNamespaceOfWhole(t *testing.T) {
 	t.Parallel()
 	app := appOf(t, tableOf(t, order(), add()), options(t))

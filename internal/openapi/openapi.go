@@ -4,8 +4,8 @@
 // tools, and the probes /healthz and /readyz report the service's state. docs/http.md describes the whole interface. A program with more
 // doors mounts a [Door] on a [web.Mux] of its own.
 //
-// Everything that requests need from the table is built before the table changes, and published with its generation. A request goes by one
-// generation, the current one once it has been read whole, so that its router, switches, lists and ETags always agree.
+// Everything that requests need from the table is built before the table changes, and published with its generation. A request uses a single
+// generation, the current one when the whole request has been read, so that its router, switches, lists and ETags always agree.
 package openapi
 
 import (
@@ -24,7 +24,7 @@ type Dependency = web.Dependency
 
 // Options are the settings of an App. The zero value is usable.
 type Options struct {
-	// Title, Version and Description go into the document's info. Zero means "Tools", "0.1.0" and none.
+	// Title, Version and Description go into the document's info. The defaults are "Tools", "0.1.0" and no description.
 	Title, Version, Description string
 	// Servers are the addresses at which clients reach the application, such as "https://example.com/tools", or "/tools" if
 	// a proxy serves it below a prefix of the same host. They go into the document. If there are none, clients use the root of the
@@ -33,7 +33,7 @@ type Options struct {
 	// Access says which hosts requests may name and which pages may make them; [web.NewAccess] makes one. If nil, requests may name any host, and
 	// pages of other origins may make none.
 	Access *web.Access
-	// Doors are served beside the tools, by their paths: see [web.Mux.Mount].
+	// Doors are further doors, by their paths: see [web.Mux.Mount].
 	Doors map[string]web.Door
 	// Dependencies are checked in this order. The first refusal is the answer.
 	Dependencies []Dependency
@@ -59,7 +59,7 @@ type App struct {
 
 var _ http.Handler = (*App)(nil)
 
-// NewApp returns the application of a table, which it follows until Close. The next request after a method has changed the
+// NewApp returns the application for a table, which it follows until Close. The next request after a method has changed the
 // table sees the change. NewApp panics if table or a dependency is nil, or if a security scheme has a bad name or is not a
 // JSON object.
 func NewApp(table *wasmtools.RouteTable, o Options) *App {
@@ -94,5 +94,5 @@ func (a *App) Close() error {
 	return errors.Join(a.door.Close(), a.mux.Close())
 }
 
-// RequestID returns the id of the request that a tool is called for, as [web.RequestID] does.
+// RequestID returns the id of the request on behalf of which a tool is called, as [web.RequestID] does.
 func RequestID(ctx context.Context) string { return web.RequestID(ctx) }

@@ -21,7 +21,7 @@ func (scoped) Principal(r *http.Request, _ *wasmtools.Principal) (*wasmtools.Pri
 	return wasmtools.NewPrincipal("test", "test", strings.Fields(r.Header.Get("X-Scopes"))...)
 }
 
-// TestDocumentsOfScopes lists to each principal what it may call, at every moment.
+// TestDocumentsOfScopes checks that each principal's list has what it may call, at every moment.
 // Proves: A caller reaches its own tools only
 func TestDocumentsOfScopes(t *testing.T) {
 	t.Parallel()
@@ -71,7 +71,7 @@ func TestDocumentsOfScopes(t *testing.T) {
 	clients.Wait()
 }
 
-// TestSharedInvoker makes two applications share the memory for large calls.
+// TestSharedInvoker lets two applications share the memory for large calls.
 // Proves: Limits hold, one by one and in sum
 func TestSharedInvoker(t *testing.T) {
 	t.Parallel()

@@ -7,13 +7,13 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A security is what the document tells of that clients have to show. It never changes.
+// A security is the document's description of the required credentials. It never changes.
 type security struct {
 	web.Security
-	requirements []map[string][]string // one for each alternative, all schemes of which a request must meet
+	requirements []map[string][]string // one for each alternative; a request must satisfy all schemes of one
 }
 
-// security returns what is required at the moment under a generation.
+// security returns what is currently required under a generation.
 func (d *Door) security(g *wasmtools.Generation) security {
 	s := security{Security: d.mux.Security(g)}
 	for _, names := range s.Alternatives {

@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 )
 
-// secured returns whether a document says that a token is needed. It must say so in all places, or in none.
+// secured returns whether a document says that a token is needed. It must do so in all places or in none.
 func secured(t *testing.T, document string) bool {
 	t.Helper()
 	var d struct {
@@ -41,7 +41,7 @@ func secured(t *testing.T, document string) bool {
 	return says[0]
 }
 
-// TestSecurityFollowsTokens makes the document ask for a token just while the service does.
+// TestSecurityFollowsTokens checks that the document requires a token exactly while the service does.
 func TestSecurityFollowsTokens(t *testing.T) {
 	t.Parallel()
 	tokens, err := auth.NewBearerTokenAuth(nil)
@@ -70,7 +70,7 @@ func TestSecurityFollowsTokens(t *testing.T) {
 	for _, step := range steps {
 		step.change()
 		r := serve(app, get("/openapi.json", "Authorization", "Bearer one"))
-		if r.StatusCode != http.StatusOK { // nobody can read what it asks for
+		if r.StatusCode != http.StatusOK { // the document can't be read
 			if step.name != "required" {
 				t.Errorf("%s: got %d", step.name, r.StatusCode)
 			}
@@ -92,7 +92,7 @@ func TestSecurityFollowsTokens(t *testing.T) {
 	}
 }
 
-// A counting dependency asks for a token where its switch is on, and counts how often it is asked whether it does.
+// A counting dependency requires a token while its switch is on, and counts the calls of Schemes.
 type counting struct {
 	on    atomic.Bool
 	asked atomic.Int64
@@ -111,7 +111,7 @@ func (c *counting) Subscribe(changed func()) func() {
 	return func() {}
 }
 
-// TestSecurityIsNotBuiltPerRequest: requests rebuild nothing that depends on the configuration only.
+// TestSecurityIsNotBuiltPerRequest: requests rebuild nothing that depends only on the configuration.
 func TestSecurityIsNotBuiltPerRequest(t *testing.T) {
 	t.Parallel()
 	c := &counting{}
@@ -132,7 +132,7 @@ func TestSecurityIsNotBuiltPerRequest(t *testing.T) {
 	}
 }
 
-// TestSecurityUnderLoad makes tokens and tools change while the document is read: it is whole each time.
+// TestSecurityUnderLoad changes tokens and tools while the document is read: it is consistent each time.
 func TestSecurityUnderLoad(t *testing.T) {
 	t.Parallel()
 	c, table := &counting{}, tableOf(t, add(), order())

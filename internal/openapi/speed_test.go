@@ -42,7 +42,7 @@ func quick() *wasmtools.Tool {
 	return t
 }
 
-// Not parallel: AllocsPerRun counts what the whole process allocates.
+// This test is not parallel, because AllocsPerRun counts what the whole process allocates.
 func TestAllocations(t *testing.T) {
 	any := quick()
 	any.Name, any.Parameters = "any", schema.MustCompile(anyObject)
@@ -113,8 +113,8 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkServer is the whole way: a connection of net/http, and back; without a log, with one that is written at once to a
-// pipe that is read, and with the service's own.
+// BenchmarkServer measures whole requests over a connection of net/http: without a log, with a log that is written directly to a pipe, and with the
+// service's own log.
 func BenchmarkServer(b *testing.B) {
 	encode := func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, nil) }
 	request := func(b *testing.B, log slog.Handler) {
@@ -185,7 +185,7 @@ func BenchmarkRebuild(b *testing.B) {
 			_ = openapi.NewApp(table, openapi.Options{}).Close()
 		}
 	})
-	// What the table itself needs for a change, to be subtracted from the next two.
+	// This is the table's own cost for a change, to be subtracted from the next two.
 	b.Run("table alone", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
 			_ = table.Disable("/space-1/tool-1", fmt.Sprint(i))

@@ -60,7 +60,7 @@ func TestSwitchesAreVisibleAtOnce(t *testing.T) {
 	step("after Close", table.Replace([]*wasmtools.Tool{echo("new")}, nil), 404, 404, 404)
 }
 
-// storm runs the readers in parallel until the writers have done their rounds.
+// storm runs the readers concurrently until the writers have finished their rounds.
 func storm(writers []func(round int) error, readers []func() error, rounds int) error {
 	var writing, reading sync.WaitGroup
 	var stop atomic.Bool
@@ -92,11 +92,10 @@ func storm(writers []func(round int) error, readers []func() error, rounds int) 
 	return <-failures
 }
 
-// A swap of the whole table, switches and token changes under load: no request may fail because of them, and a
-// list may never show a mixture.
+// The whole table, switches and tokens change under load: no request may fail because of that, and a list may never show a mixture.
 func TestSwapsUnderLoad(t *testing.T) {
 	t.Parallel()
-	// Tools change their version together, so a list that shows two versions is only half made.
+	// All tools change their version together, so a list with two versions would be a mixture.
 	generation := func(version string) []*wasmtools.Tool {
 		var tools []*wasmtools.Tool
 		for i := range 20 {

@@ -15,8 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A failure of the service has an id for the client and the cause under that id in the log; a panic does not end the
-// connection.
+// For an internal error the client gets an id, under which the log has the cause. A panic does not end the connection.
 // Proves: Answers and logs show what is meant to be seen
 func TestInternalOverTheWire(t *testing.T) {
 	t.Parallel()
@@ -49,7 +48,7 @@ func TestInternalOverTheWire(t *testing.T) {
 		}
 		ids[path] = got.RequestID
 	}
-	server.Close() // waits for the log lines
+	server.Close() // this waits for the log lines
 	for _, text := range strings.Split(strings.TrimSpace(log.String()), "\n") {
 		var line struct {
 			Level, Path, Error string
@@ -71,7 +70,7 @@ func TestInternalOverTheWire(t *testing.T) {
 	}
 }
 
-// Calls that run are not cut off by a switch, nor by the end of their tool.
+// Running calls are not cut off if their tool is switched off or removed.
 func TestRunningCallsGoOn(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*wasmtools.RouteTable) error{

@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/configured"
 )
 
-// TestFingerprints refuses fingerprints that bind nobody, and finds those of tools that there are not.
+// TestFingerprints refuses fingerprints that have no effect, and finds those of missing tools.
 func TestFingerprints(t *testing.T) {
 	t.Parallel()
 	print := strings.Repeat("0", 64)

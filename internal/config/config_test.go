@@ -157,7 +157,7 @@ func TestValues(t *testing.T) {
 		`limits.output = "512MB"`:           limit(func(l *limits.Limits) { l.Output = 512_000_000 }),
 		`limits.queue = 0`:                  limit(func(l *limits.Limits) { l.Queue = -1 }),
 		`limits.log_lines = 0`:              limit(func(l *limits.Limits) { l.LogLines = -1 }),
-		`limits.concurrency = 0`:            limit(func(l *limits.Limits) { l.Concurrency = 0 }), // a tool's needs decide
+		`limits.concurrency = 0`:            limit(func(l *limits.Limits) { l.Concurrency = 0 }), // the needs of a tool decide
 		`limits.fuel = 0`:                   limit(func(l *limits.Limits) { l.Fuel = 0 }),
 		`limits.fuel = 9223372036854775807`: limit(func(l *limits.Limits) { l.Fuel = 1<<63 - 1 }),
 		`limits = {queue = 1, log_lines=2}`: limit(func(l *limits.Limits) { l.Queue, l.LogLines = 1, 2 }),
@@ -310,7 +310,7 @@ memory = "1MiB"
 	}
 }
 
-// TestNeedRestart finds a key that neither a reload takes up nor a start is needed for: each is one of both.
+// TestNeedRestart checks that each key either takes effect at a reload or is reported to need a restart.
 func TestNeedRestart(t *testing.T) {
 	t.Parallel()
 	c := config.Default()

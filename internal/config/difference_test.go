@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
-// TestDifference says what a reload changes, and shows nothing where a secret may stand.
+// TestDifference checks how a reload's changes are described, and that no value is shown that may be a secret.
 func TestDifference(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -62,7 +62,7 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-// TestDifferenceOfEachKey: no key that a reload takes up changes without a line in the log.
+// TestDifferenceOfEachKey: every change of a key that takes effect at a reload has a line in the log.
 func TestDifferenceOfEachKey(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{
@@ -98,7 +98,7 @@ func TestDifferenceOfEachKey(t *testing.T) {
 			text += "\nmode = 'allowlist'"
 		}
 		before := ""
-		if strings.HasPrefix(key, "auth.oidc.") { // which need each other
+		if strings.HasPrefix(key, "auth.oidc.") { // these keys need each other
 			before = "auth.oidc = {issuer = 'https://b.example', audience = ['b'], name = 'b', rule = [{claim = 'a', value = 'b', scopes = ['*']}]}"
 			was := map[string]string{"oidc.issuer": "'https://b.example'", "oidc.audience": "['b']", "oidc.name": "'b'"}[name]
 			text = strings.Replace(before, strings.TrimPrefix(name, "oidc.")+" = "+was, strings.TrimPrefix(name, "oidc.")+" = "+value, 1)
@@ -111,7 +111,7 @@ func TestDifferenceOfEachKey(t *testing.T) {
 	}
 }
 
-// TestDifferenceIsBounded changes all that can be changed, by much.
+// TestDifferenceIsBounded makes large changes of everything that can be changed.
 func TestDifferenceIsBounded(t *testing.T) {
 	t.Parallel()
 	now := config.Default()
@@ -127,7 +127,7 @@ func TestDifferenceIsBounded(t *testing.T) {
 	}
 }
 
-// tagged returns the keys that take effect at a start only.
+// tagged returns the keys that take effect only at a start.
 func tagged(t reflect.Type) (keys []string) {
 	for f := range t.Fields() {
 		if key := f.Tag.Get("restart"); key != "" {

@@ -28,7 +28,7 @@ func readDocs(t *testing.T) (text string, examples []string) {
 	return text, examples
 }
 
-// TestPagesConfigurations makes sure that what pages and examples show of configurations is valid.
+// TestPagesConfigurations checks that the configurations in pages and examples are valid.
 func TestPagesConfigurations(t *testing.T) {
 	t.Parallel()
 	block := regexp.MustCompile("(?ms)^```toml[^\n]*\n(.*?)^```")
@@ -56,7 +56,7 @@ func TestPagesConfigurations(t *testing.T) {
 	}
 }
 
-// TestServiceExample makes sure that the unit of systemd makes the directories that the configuration for it in docs/operations.md names.
+// TestServiceExample checks that the systemd unit creates the directories that its configuration in docs/operations.md names.
 func TestServiceExample(t *testing.T) {
 	t.Parallel()
 	text := func(file string) string {
@@ -93,7 +93,7 @@ func TestServiceExample(t *testing.T) {
 	}
 }
 
-// knownKeys asks Parse for all keys, which it names in the error for one that is unlike any.
+// knownKeys gets all keys from Parse, which lists them in the error for a key that is unlike any.
 func knownKeys(t *testing.T) (keys []string) {
 	t.Helper()
 	for _, table := range []string{"", "server.", "server.tls.", "tools.", "auth.", "auth.oidc.", "mcp.", "limits.", "secrets.", "state.", "admin.", "audit.", "rates.", "metrics.", "events.", "console.", "otlp."} {
@@ -121,7 +121,7 @@ func TestDocsExamplesParse(t *testing.T) {
 	}
 }
 
-// TestDocsMatches tries the table of patterns.
+// TestDocsMatches checks the table of patterns.
 func TestDocsMatches(t *testing.T) {
 	t.Parallel()
 	text, _ := readDocs(t)
@@ -157,7 +157,7 @@ func TestDocsMatches(t *testing.T) {
 	}
 }
 
-// TestDocsErrors makes Parse say what the documentation shows.
+// TestDocsErrors checks that Parse gives the errors that the documentation shows.
 func TestDocsErrors(t *testing.T) {
 	t.Parallel()
 	text, _ := readDocs(t)

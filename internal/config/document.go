@@ -20,10 +20,10 @@ import (
 // maxProblems is how many problems are reported at once.
 const maxProblems = 10
 
-// A document is a TOML file while it is read: it knows where each key stands, and what is wrong with it.
+// A document is a TOML file that is being read: it knows where each key is, and collects the problems.
 type document struct {
 	scanner
-	known    map[string]key.Table // by name, to say where a misplaced key belongs; "" is what stands above the first one
+	known    map[string]key.Table // by name, to say where a misplaced key belongs; "" means the keys above the first table
 	problems []problem
 }
 
@@ -45,7 +45,7 @@ func (d *document) parse() (values map[string]any, err error) {
 	if e := (*toml.DecodeError)(nil); errors.As(err, &e) {
 		line, column := e.Position()
 		message := strings.TrimPrefix(e.Error(), "toml: ")
-		if strings.Contains(message, "already") { // it names the key
+		if strings.Contains(message, "already") { // this message names the key
 			message = "the key or table appears twice"
 		}
 		if strings.HasSuffix(message, " at start of value") {
@@ -58,8 +58,8 @@ func (d *document) parse() (values map[string]any, err error) {
 	return values, nil
 }
 
-// tableList reads the tables of an array [[name]], each into an element of to. There may be most of them; fewer says how to need fewer.
-// It may be in an element of another one, whose place has a number.
+// tableList reads the tables of an array [[name]], each into an element of to. At most most tables are allowed; fewer says how to do with fewer. The
+// array may be in an element of another array, whose place then has a number.
 func tableList[T any](d *document, name string, most int, fewer string, to *[]T, read func(place string, values map[string]any, to *T)) keys.Reader {
 	shown := name
 	if i, j := strings.IndexByte(name, '['), strings.LastIndexByte(name, ']'); i >= 0 {
@@ -100,8 +100,8 @@ func (d *document) readTable(place string, values map[string]any, t key.Table) {
 	}
 }
 
-// fail notes what is wrong with the value of a key, or with one of its elements. The message has keys that we know, and nothing that
-// the file says: a secret can stand anywhere by mistake, and readers of a log must not see it. The place tells what is meant.
+// fail notes a problem with the value of a key, or with one of its elements. The message has only known keys and no text of the file, since a secret
+// may be anywhere by mistake, and readers of a log must not see it. The place shows what is meant.
 func (d *document) fail(place string, err error) {
 	offset, shown := d.offsets[place], place
 	for nested := true; nested; {
@@ -131,7 +131,7 @@ func (d *document) fail(place string, err error) {
 	d.problems = append(d.problems, problem{offset, err})
 }
 
-// refused reports whether something is wrong with the value at one of these places, so that its zero value says nothing.
+// refused reports whether the value at one of these places was wrong, so that its zero value has no meaning.
 func (d *document) refused(places ...string) bool {
 	return slices.ContainsFunc(places, func(place string) bool {
 		at, ok := d.offsets[place]
@@ -139,7 +139,7 @@ func (d *document) refused(places ...string) bool {
 	})
 }
 
-// withoutValue takes the value off a message that begins with it in quotes, as in `"web" is not a mode`.
+// withoutValue removes the quoted value at the beginning of a message such as `"web" is not a mode`.
 func withoutValue(message string) string {
 	if value, err := strconv.QuotedPrefix(message); err == nil {
 		return strings.TrimLeft(message[len(value):], " ")
@@ -166,16 +166,16 @@ func (d *document) err() error {
 	return errors.Join(errs...)
 }
 
-// An unknownKeyError is a key that its table does not have. Its message is made when it is shown: a hostile file has many more than are
-// shown.
+// An unknownKeyError is the error for a key that its table does not have. Its message is made only when it is shown, since a hostile file can have
+// many unknown keys.
 type unknownKeyError struct {
 	place, name string
 	table       key.Table
 	known       map[string]key.Table
 }
 
-// Error says where the key belongs, or which key it may mean, or else which keys there are. It names the key if that is one of ours, or
-// close to one.
+// Error says where the key belongs, or which key it may mean, or else which keys exist. It names the key only if that is a known one, or close to
+// one.
 func (e *unknownKeyError) Error() string {
 	where := ""
 	if list, _, ok := strings.Cut(e.place, "["); ok {

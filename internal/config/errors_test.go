@@ -229,7 +229,7 @@ func TestManyErrorsAreCutOff(t *testing.T) {
 	}
 }
 
-// TestHostileText parses what fills the whole file with one thing. None may panic, or take much time or memory.
+// TestHostileText parses files that are filled with a single construct. None may cause a panic, or take much time or memory.
 func TestHostileText(t *testing.T) {
 	t.Parallel()
 	fill := func(s string) string { return strings.Repeat(s, textfile.Max/len(s)) }
@@ -286,7 +286,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// FuzzParse looks for text that panics, for an error without its place, and for a Config that is out of range.
+// FuzzParse looks for text that causes a panic, an error without its place, or a Config that is out of range.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		"", "title = 'x'", "[limits]\ntimeout = '5s'\nmemory = '64MiB'", "[[override]]\nmatch = 'math/*'\nfuel = 0",
@@ -313,7 +313,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestOneErrorForAValue refuses values on which others depend: that these lack something is not said as well, since they do not.
+// TestOneErrorForAValue refuses values on which others depend: there must be no second error that the others lack something.
 func TestOneErrorForAValue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{

@@ -17,24 +17,24 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 
-// A Grant says what the tools that Match matches may reach, as far as they declare it.
+// A Grant says what the tools that Match matches may reach, of what they declare.
 type Grant struct {
 	// Match is a path such as "weather/now" or a pattern such as "weather/*"; see docs/configuration.md.
 	Match string
-	// Line is the line of the file where the grant begins; 0 means it was not read from a file.
+	// Line is the line of the file where the grant begins; 0 means that it was not read from a file.
 	Line int
 	// Rules say what is granted of each capability.
 	Rules capability.Rules
 }
 
-// Secrets is the table [secrets]: where secrets are. If several have one name, Files count before Environment, and Environment before
+// Secrets is the table [secrets]: where secrets are. If there are several with one name, Files comes before Environment, and Environment before
 // Directory.
 type Secrets struct {
-	// Directory has a file for each secret, which is called as it is, or is empty.
+	// Directory has a file for each secret, with the secret's name. It may be empty.
 	Directory string
-	// Files are files of secrets in other places, by the secrets' names.
+	// Files are files with secrets in other places, by the names of the secrets.
 	Files map[string]string
-	// Environment are the variables of secrets, by the names of the secrets.
+	// Environment are environment variables with secrets, by the names of the secrets.
 	Environment map[string]string
 	// Lines are the lines of the configuration with the entries of Files and Environment, by the names of the secrets. Errors show these
 	// instead of names, which may be secrets in the wrong place. It may be nil.
@@ -43,24 +43,24 @@ type Secrets struct {
 
 // State is the table [state].
 type State struct {
-	// Directory is where tools' keys and values are kept, with what else outlives the server, or empty.
+	// Directory is where tools' keys and values are kept, and everything else that outlives the server. It may be empty.
 	Directory string `restart:"state.directory"`
-	// Implied is whether the program has chosen Directory, because the file names none. Then it is made when something is first kept there,
-	// and if that fails, everything else goes on. Only the program sets it; the file has no key for it.
+	// Implied is whether the program has chosen Directory, because the file names none. Then it is created when something is first kept there, and if
+	// that fails, everything else continues to work. Only the program sets it; the file has no key for it.
 	Implied bool
-	// URL names the servers of NATS that have the state in place of Directory, such as "nats://a,b,c"; if empty, it is in Directory. Then that has
-	// only what is of this machine, such as the admin socket.
+	// URL names the NATS servers that hold the state, such as "nats://a,b,c". Then Directory has only what belongs to this machine, such as the admin
+	// socket. If empty, the state is in Directory.
 	URL string `restart:"state.url"`
-	// Credentials is a file with a user's credentials for them, or empty.
+	// Credentials is a file with a user's credentials for NATS, or empty.
 	Credentials string `restart:"state.credentials"`
-	// CA is a file with the certificates of who issues those of the servers; if empty, the system's. Certificate and Key are what the servers know this
-	// one by, or empty.
+	// CA is a file with the authorities for the certificates of the NATS servers; if empty, the system's are used. Certificate and Key identify this
+	// server to them, or are empty.
 	CA          string `restart:"state.server_ca"`
 	Certificate string `restart:"state.certificate"`
 	Key         string `restart:"state.key"`
-	// Prefix is the name of the bucket. Servers that share a state have the same one.
+	// Prefix is the name of the bucket. Servers that share a state have the same Prefix.
 	Prefix string `restart:"state.prefix"`
-	// Versions is how much earlier versions of served files may take there together, in bytes; 0 keeps none.
+	// Versions is how many bytes earlier versions of all served files may take; 0 keeps none.
 	Versions int64
 }
 
@@ -82,7 +82,7 @@ func secretsTable(s *Secrets, directory string) key.Table {
 	}
 }
 
-// noteLines notes where the entries of [secrets] stand.
+// noteLines notes the lines of the entries of [secrets].
 func (d *document) noteLines(s *Secrets) {
 	for _, list := range []struct {
 		name    string
@@ -125,7 +125,7 @@ func stateTable(s *State, directory string) key.Table {
 	}
 }
 
-// checkState checks what belongs together in [state].
+// checkState checks which keys of [state] go together.
 func checkState(d *document, s *State) {
 	switch {
 	case s.URL != "" && s.Directory != "" && !s.Implied:
@@ -137,10 +137,10 @@ func checkState(d *document, s *State) {
 	}
 }
 
-// mostServers is how many servers of NATS may be named.
+// mostServers is how many NATS servers may be named.
 const mostServers = 16
 
-// natsURL checks the addresses of servers of NATS.
+// natsURL checks the addresses of NATS servers.
 func natsURL(s string) (string, error) {
 	if s == "" {
 		return "", nil
@@ -175,7 +175,7 @@ func bucketName(s string) (string, error) {
 	return s, nil
 }
 
-// grants reads the tables [[grant]]. Where match is missing, all is what it is; without all, that is an error.
+// grants reads the tables [[grant]]. all is used for a missing match; if all is empty, a missing match is an error.
 func (d *document) grants(to *[]Grant, kinds []capability.Kind, directory, all string) keys.Reader {
 	return tableList(d, "grant", maxGrants, fewPatterns, to, func(place string, values map[string]any, g *Grant) {
 		g.Match, g.Line = all, d.line(d.offsets[place])
@@ -193,8 +193,7 @@ func (d *document) grants(to *[]Grant, kinds []capability.Kind, directory, all s
 	})
 }
 
-// grantTable returns the readers of the keys of [[grant]]. When they have read the values of a grant, rules returns the rules of the
-// capabilities in it.
+// grantTable returns the readers of the keys of [[grant]]. After they have read a grant, rules returns its rules, by capability.
 func grantTable(g *Grant, kinds []capability.Kind, directory string) (t key.Table, rules func(values map[string]any) capability.Rules) {
 	t = key.Table{
 		// a pattern, as in [overrides](#limits) | whom the grant is for. What several grants allow a tool adds up; of `kv`, `kv_entries` and `settings`
@@ -223,8 +222,8 @@ func grantTable(g *Grant, kinds []capability.Kind, directory string) (t key.Tabl
 	}
 }
 
-// LoadGrants reads a file that has only the tables [[grant]], [secrets] and [state], and adds what it grants to c. A grant may omit match:
-// then it applies to every tool. Paths in the file are relative to directory.
+// LoadGrants reads a file that has only the tables [[grant]], [secrets] and [state], and adds its grants to c. A grant without match applies to every
+// tool. Paths in the file are relative to directory.
 func (c *Config) LoadGrants(file, directory string) error {
 	text, err := textfile.Read(file)
 	if err != nil {

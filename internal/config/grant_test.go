@@ -135,7 +135,7 @@ func TestGrantErrors(t *testing.T) {
 	}
 }
 
-// TestLoadGrants reads a file of grants alone, on top of the existing ones.
+// TestLoadGrants reads a file with only grants, which are added to the existing ones.
 func TestLoadGrants(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "grant.toml")

@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 
-// The ranges of what can be set, besides the ranges in package limits.
+// These are the ranges of values, in addition to the ranges in package limits.
 const (
 	maxText        = 200      // bytes of a title or a version
 	maxDescription = 64 << 10 // bytes
@@ -28,16 +28,16 @@ const (
 	maxAddresses   = 16
 	defaultModules = 10_000
 	maxModules     = 100_000
-	defaultCounted = 1000 // tools with figures of their own
+	defaultCounted = 1000 // tools with their own figures
 	maxCounted     = 10_000
 	minMemory      = 16 << 20 // bytes for all tools
 	maxMemory      = 1 << 40
 )
 
-// fewPatterns is how to do with fewer tables that match tools.
+// fewPatterns says how to do with fewer tables that match tools.
 const fewPatterns = `use patterns such as "math/*"`
 
-// The modes of [tools].
+// These are the modes of [tools].
 const denylist, allowlist = "denylist", "allowlist"
 
 // searches say when MCP clients search for tools; the first is the default.
@@ -183,7 +183,7 @@ func limitsTable(l *limits.Limits) key.Table {
 	return t
 }
 
-// read returns what the text says, above the defaults.
+// read returns the values of the text, with defaults for missing keys.
 func (d *document) read(directory string, more []capability.Kind) (*Config, error) {
 	values, err := d.parse()
 	if err != nil {
@@ -220,7 +220,7 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 	d.readTable("", values, top)
 
 	if _, ok := d.offsets["tools.directory"]; !ok && len(c.Sources) > 0 {
-		c.Tools.Directory = "" // the default stands for want of another
+		c.Tools.Directory = "" // the default is only for a configuration without other sources
 	}
 	checkSources(d, c)
 	if which == "" && len(c.Tools.Enabled) > 0 && !d.refused("tools.mode") {

@@ -22,15 +22,15 @@ import (
 
 var update = flag.Bool("update", false, "write docs/generated/keys.md")
 
-// readers are the functions whose tables have the keys, with the place of these in a file. The comment above a key is its row of the page: its
-// meaning, behind what is allowed and " | " where the reader's errors don't say that well.
+// readers are the functions whose tables have the keys, with the place of the tables in a file. The comment above a key is the key's row on the page.
+// It gives the meaning, preceded by the allowed values and " | " if the reader's errors don't say these well.
 var readers = map[string]string{
 	"tables": "", "read": "", "oidcTable": "auth.oidc.", "otlpTable": "otlp.", "secretsTable": "secrets.", "stateTable": "state.",
 	"grantTable": "grant.", "Keys": "grant.", "sourceTables": "source.", "signers": "signer.", "pinTables": "pin.", "overrides": "override.",
 	"tokens": "token.", "ruleTables": "rule.", "rateKeys": "rate.",
 }
 
-// lists are the tables of which there may be several: how one begins, and what the page says of it.
+// lists are the tables of which there may be several: how one begins, and the page's text about it.
 var lists = []struct{ heading, place, begin, text string }{
 	{"Grants", "grant.", "[[grant]]\nmatch = '*'\n", "The keys of [`[[grant]]`](../configuration.md#grants)."},
 	{"Sources", "source.", "[[source]]\n", "The keys of `[[source]]`: [directories](../configuration.md#several-directories), [registries](../configuration.md#tools-from-a-registry), [buckets](../configuration.md#tools-in-a-bucket)."},
@@ -42,7 +42,7 @@ var lists = []struct{ heading, place, begin, text string }{
 	{"Overrides", "override.", "[[override]]\n", "The keys of [`[[override]]`](../configuration.md#limits-for-some-tools), beside those of `[limits]`."},
 }
 
-// TestKeys holds the page of all keys to what the code says of them, and to what Parse takes.
+// TestKeys checks the page of all keys against the code's comments, and against what Parse accepts.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	said := comments(t)
@@ -79,7 +79,7 @@ func TestKeys(t *testing.T) {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| key | allowed | meaning |\n|---|---|---|\n", list.heading, list.text)
 		for _, key := range keysOf(t, list.begin) {
 			switch {
-			case list.place == "override." && said["limits."+key] == "" && key != "match": // a row of its own above
+			case list.place == "override." && said["limits."+key] == "" && key != "match": // it has its own row above
 			case list.place != "rate." && slices.Contains([]string{"burst", "concurrent"}, key):
 			case list.place != "rate." && key == "rate":
 				b.WriteString("| `rate`, `burst`, `concurrent` | as of [rates](#rates) | how many calls may be made |\n")
@@ -136,7 +136,7 @@ func comments(t *testing.T) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		above := map[int]string{} // by the line below
+		above := map[int]string{} // by the line below the comment
 		for _, c := range f.Comments {
 			above[set.Position(c.End()).Line+1] = strings.Join(strings.Fields(c.Text()), " ")
 		}
@@ -186,7 +186,7 @@ func comments(t *testing.T) map[string]string {
 	return said
 }
 
-// stringOf returns what a literal says, or "".
+// stringOf returns the value of a string literal, or "".
 func stringOf(e ast.Expr) string {
 	literal, ok := e.(*ast.BasicLit)
 	if !ok || literal.Kind != token.STRING {
@@ -196,7 +196,7 @@ func stringOf(e ast.Expr) string {
 	return said
 }
 
-// keysOf asks Parse for the keys of the table that begins so.
+// keysOf gets the keys of the table that begins like this from Parse.
 func keysOf(t *testing.T, begin string) []string {
 	t.Helper()
 	_, err := config.Parse([]byte(begin+"'?????????????' = 1"), "")
@@ -219,7 +219,7 @@ var (
 	quoted     = regexp.MustCompile(`"[^"]+"`)
 )
 
-// allowedBy returns what the errors for wrong values say is allowed.
+// allowedBy returns the allowed values according to the errors for wrong ones.
 func allowedBy(key string) string {
 	try := func(value string) string {
 		if _, err := config.Parse([]byte(key+" = "+value), ""); err != nil {
@@ -251,7 +251,7 @@ func allowedBy(key string) string {
 	return "?"
 }
 
-// defaultOf returns the value of a key that changes nothing, as a file has it.
+// defaultOf returns the value of a key that changes nothing, in the form of a file.
 func defaultOf(t *testing.T, key string) string {
 	t.Helper()
 	want := config.Default()
@@ -276,7 +276,7 @@ func defaultOf(t *testing.T, key string) string {
 		}
 	}
 	collect(reflect.ValueOf(want).Elem())
-	// Sizes before numbers, and 0 only where nothing else is the default: it stands for another value in places.
+	// Sizes come before numbers, and 0 is tried last, since for some keys it means another value.
 	slices.SortStableFunc(values, func(a, b string) int { return strings.Compare(a[:1], b[:1]) })
 	for _, value := range slices.Concat([]string{`""`}, values, []string{`"denylist"`, `"auto"`, "1", "true", "false", "[]", "{}", "0"}) {
 		if c, err := config.Parse([]byte(key+" = "+value), ""); err == nil && reflect.DeepEqual(c, want) {

@@ -17,19 +17,19 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 
-// OTLP is the table [otlp]: what the server tells an OpenTelemetry collector.
+// OTLP is the table [otlp]: what the server sends to an OpenTelemetry collector.
 type OTLP struct {
-	// Endpoint is the collector's address, such as "https://collector.example:4318". Spans go to /v1/traces below it. If empty, none is told anything.
+	// Endpoint is the collector's URL, such as "https://collector.example:4318". Spans go to /v1/traces below it. If empty, nothing is sent.
 	Endpoint string `restart:"otlp.endpoint"`
 	// Insecure allows an Endpoint without TLS on another machine.
 	Insecure bool `restart:"otlp.insecure"`
-	// Headers are sent to it. "${secret:name}" in a value stands for a secret, as it is when they are sent.
+	// Headers are sent to the collector. "${secret:name}" in a value is replaced by the secret's current value.
 	Headers map[string]string `restart:"otlp.headers"`
 	// Sample is the fraction of requests that is recorded, from 0 to 1.
 	Sample float64 `restart:"otlp.sample"`
 	// Metrics is whether the collector also gets metrics, at /v1/metrics below Endpoint.
 	Metrics bool `restart:"otlp.metrics"`
-	// Timeout is how long the collector may take for an answer.
+	// Timeout is how long the collector may take to answer.
 	Timeout time.Duration `restart:"otlp.timeout"`
 	// Service is the server's name for the collector.
 	Service string `restart:"otlp.service"`
@@ -55,7 +55,7 @@ func otlpTable(o *OTLP) key.Table {
 	}
 }
 
-// checkOTLP reports an address that needs TLS: what is sent says who calls which tool when.
+// checkOTLP reports an address that needs TLS, since what is sent shows who calls which tool and when.
 func checkOTLP(d *document, o *OTLP) {
 	u, err := url.Parse(o.Endpoint)
 	if err != nil || u.Scheme != "http" || o.Insecure {
@@ -75,7 +75,7 @@ func collector(s string) (string, error) {
 	return s, nil
 }
 
-// isPort reports whether a port of an address is one, or none is given.
+// isPort reports whether the port of an address is valid or missing.
 func isPort(s string) bool {
 	n, err := strconv.ParseUint(s, 10, 16)
 	return s == "" || err == nil && n > 0
@@ -91,7 +91,7 @@ func collectorHeader(s string) (string, error) {
 	return s, nil
 }
 
-// headerValue checks what it has. It does not show it, as it may be a secret.
+// headerValue checks the value of a header. The error does not show the value, which may be a secret.
 func headerValue(s string) (string, error) {
 	if len(s) > maxURL || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return "", fmt.Errorf("is not a valid value for a header: use printable ASCII, at most %d bytes", maxURL)

@@ -11,7 +11,7 @@ import (
 
 const someDigest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
-// TestPins reads tables [[pin]], and tells which of them are for nothing, and what changes in a reload.
+// TestPins reads tables [[pin]], and checks which of them match nothing, and how a reload's changes are described.
 func TestPins(t *testing.T) {
 	t.Parallel()
 	pin := func(match, digest string) string {

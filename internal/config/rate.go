@@ -29,7 +29,7 @@ func rateKeys(t key.Table, r *wasmtools.Rate) key.Table {
 	return t
 }
 
-// checkRate checks what belongs together in the keys of a rate.
+// checkRate checks which keys of a rate go together.
 func checkRate(d *document, place string, r *wasmtools.Rate) {
 	if _, there := d.offsets[join(place, "rate")]; r.Burst > 0 && !there {
 		d.fail(join(place, "burst"), errors.New(`has no effect without rate: add one, as in rate = "10/s"`))

@@ -35,7 +35,7 @@ func oidcTable(o *OIDC) key.Table {
 	}
 }
 
-// checkOIDC checks what belongs together in [auth.oidc].
+// checkOIDC checks which keys of [auth.oidc] go together.
 func checkOIDC(d *document, o *OIDC) {
 	switch {
 	case d.refused("auth.oidc.issuer", "auth.oidc.audience", "auth.oidc.rule"):
@@ -48,7 +48,7 @@ func checkOIDC(d *document, o *OIDC) {
 	}
 }
 
-// ruleTables reads the tables of an array whose elements are rules. claims are those that there are; if there are none, any.
+// ruleTables reads the tables of an array whose elements are rules. claims are the allowed claims; if empty, all are allowed.
 func ruleTables(d *document, name string, claims []string, to *[]ClaimRule) keys.Reader {
 	return tableList(d, name, maxRules, "use values such as \"team-*\"", to, func(place string, values map[string]any, r *ClaimRule) {
 		d.readTable(place, values, rateKeys(key.Table{

@@ -9,10 +9,10 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// What a file may contain. No valid file comes near, and a hostile one costs no more than its bytes.
+// These bound what a file may contain. No valid file comes near the bounds, and a hostile one costs no more than its bytes.
 const (
-	maxPath     = 256     // bytes of a key with the tables and lists around it, which also bounds how deep they are nested
-	maxKeys     = 12_000  // parts of keys, more than maxOverrides full ones have; the decoder's time grows with the square
+	maxPath     = 256     // bytes of a key with the tables and lists around it; this also bounds their nesting
+	maxKeys     = 12_000  // parts of keys, more than in maxOverrides full overrides; the decoder's time grows with the square
 	maxElements = 100_000 // of lists
 )
 
@@ -27,7 +27,7 @@ type scanner struct {
 	keys, elements int
 }
 
-// scan reads the whole text. Its error says what is too much, and where.
+// scan reads the whole text. Its error says which bound is exceeded, and where.
 func (s *scanner) scan() error {
 	s.offsets, s.lengths = map[string]int{}, map[string]int{}
 	if at := bytes.IndexByte(s.text, 0); at >= 0 {
@@ -87,7 +87,7 @@ func (s *scanner) key(table, end string) (path string, offset int, err error) {
 			if path != table {
 				return path, offset, nil
 			}
-			token = `""` // so that a path grows with everything that can be nested
+			token = `""` // so that every level of nesting makes a path longer
 			s.at = at
 		}
 		s.keys++
@@ -106,7 +106,7 @@ func (s *scanner) value(path string) error {
 		switch {
 		case token == "":
 			return nil
-		case open != "[" && open != "{": // a plain value ends where something else begins
+		case open != "[" && open != "{": // a plain value ends at the next token
 			if token == "\n" || token == "," || token == "]" || token == "}" {
 				s.at = at
 				return nil
@@ -135,8 +135,7 @@ func (s *scanner) value(path string) error {
 	}
 }
 
-// next returns the next token and its place: a word or a number, a string with its quotes, or a single character. It is empty at
-// the end.
+// next returns the next token and its offset: a word or a number, a string with its quotes, or a single character. At the end, the token is empty.
 func (s *scanner) next() (token string, offset int) {
 	rest := bytes.TrimLeft(s.text[s.at:], " \t\r")
 	if len(rest) > 0 && rest[0] == '#' {
@@ -153,10 +152,10 @@ func (s *scanner) next() (token string, offset int) {
 	return string(rest[:n]), offset
 }
 
-// special is what a word or a number ends at.
+// special are the characters at which a word or a number ends.
 const special = " \t\r\n#\"'.,=[]{}"
 
-// before returns how much of the text stands before the first of some characters.
+// before returns how many bytes of the text come before the first of some characters.
 func before(text []byte, characters string) int {
 	for n, c := range text {
 		if strings.IndexByte(characters, c) >= 0 {
@@ -166,7 +165,7 @@ func before(text []byte, characters string) int {
 	return len(text)
 }
 
-// stringLength returns the length of the string at the beginning of a text, which may have no end: the decoder stops there.
+// stringLength returns the length of the string at the beginning of a text. The string may have no end, where the decoder will stop.
 func stringLength(text []byte) int {
 	quote := text[:1]
 	if three := bytes.Repeat(quote, 3); bytes.HasPrefix(text, three) {
@@ -180,7 +179,7 @@ func stringLength(text []byte) int {
 			return n
 		case bytes.HasPrefix(text[n:], quote):
 			n += len(quote)
-			if len(quote) == 3 { // two quotes more may belong to the string
+			if len(quote) == 3 { // two more quotes may belong to the string
 				more := text[n:min(n+2, len(text))]
 				n += len(more) - len(bytes.TrimLeft(more, string(quote[:1])))
 			}
@@ -190,7 +189,7 @@ func stringLength(text []byte) int {
 	return len(text)
 }
 
-// unquote returns the name that a part of a key stands for.
+// unquote returns the name in a part of a key.
 func unquote(token string) string {
 	var key struct{ Name string }
 	if strings.ContainsAny(token[:1], `"'`) && toml.Unmarshal([]byte("Name="+token), &key) == nil {
@@ -233,7 +232,7 @@ func (s *scanner) newest(path string) string {
 	return path
 }
 
-// join returns the path of a table's member. A name that would need quotes has them, so that no two paths are alike.
+// join returns the path of a table's member. A name that needs quotes gets them, so that no two paths are alike.
 func join(table, name string) string {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !strings.ContainsRune(bare, r) }) {
 		name = strconv.Quote(name)
@@ -244,7 +243,7 @@ func join(table, name string) string {
 	return table + "." + name
 }
 
-// bare is what a key without quotes is made of.
+// bare are the characters of a key without quotes.
 const bare = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
 func index(list string, i int) string {

@@ -10,8 +10,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/textfile"
 )
 
-// FuzzScan compares the scanner with the decoder: what the decoder finds in a file, the scanner has found before, so that it is
-// counted, and has its place.
+// FuzzScan compares the scanner with the decoder: the scanner must have found everything that the decoder finds in a file, so that it was counted and
+// has a place.
 func FuzzScan(f *testing.F) {
 	for _, text := range []string{
 		"a = 1\n[b]\nc.d = [1, {e = 'x', \"f.g\" = 2.5}]\n[[h]]\ni = 1979-05-27 07:32:00\n[[h]]\n[h.j]\nk = \"\"\"\n\"\"\"\"\"\n",
@@ -52,13 +52,13 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// TestScanIsLinear scans strings without an end, each of which could make it look at the whole rest of the text.
+// TestScanIsLinear scans many strings without an end, each of which could make the scanner read the whole rest of the text.
 func TestScanIsLinear(t *testing.T) {
 	t.Parallel()
 	for _, unit := range []string{"\"\"\"\n\\", `"\`, `'''\`, "'\n", "\"\n", "\"\"\"\\", `""`, "=", "{", "[", "\n[[", "."} {
 		s := scanner{text: []byte("a=" + strings.Repeat(unit, (textfile.Max-2)/len(unit)))}
 		start := time.Now()
-		_ = s.scan() // only the decoder says what is wrong
+		_ = s.scan() // the decoder will report what is wrong
 		if d := time.Since(start); d > time.Minute {
 			t.Errorf("%q: took %v", unit, d)
 		}

@@ -73,7 +73,7 @@ func sourceTables(d *document, to *[]Source, directory string) keys.Reader {
 	})
 }
 
-// checkKind checks that a source is of one kind, and has the keys of that.
+// checkKind checks that a source is of exactly one kind, and has only keys of that kind.
 func checkKind(d *document, place string, values map[string]any) {
 	_, directory := values["directory"]
 	_, oci := values["oci"]
@@ -109,7 +109,7 @@ func checkKind(d *document, place string, values map[string]any) {
 	}
 }
 
-// bucketNames are what NATS takes behind the prefix of the state.
+// bucketNames matches the names that NATS accepts after the prefix of the state.
 var bucketNames = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
 
 // bucket reads the name of an object bucket.
@@ -143,7 +143,7 @@ func signers(d *document, source string, to *[]Signer, directory string) keys.Re
 			// else a time that its clock has signed. No network is asked
 			"root": keys.Word(&s.Root, "a path", keys.Path(directory, true)),
 		})
-		for name := range values { // one that is wrong has its own error
+		for name := range values { // an unknown key gets its own error
 			if value, ok := values[name].(string); !ok || value == "" {
 				return
 			}
@@ -169,7 +169,7 @@ func subject(s string) (string, error) {
 
 func version(s string) (string, error) { return s, oci.CheckVersion(s) }
 
-// readLock gives sources the digests that are locked. Without sources of registries no lock is read.
+// readLock sets the locked digests of sources. It reads the lock file only if a source is a registry.
 func (c *Config) readLock(path string) error {
 	if !slices.ContainsFunc(c.Sources, func(s Source) bool { return s.OCI != "" }) {
 		return nil
@@ -198,7 +198,7 @@ func repository(s string) (string, error) {
 	return ref.String(), nil
 }
 
-// mirrors reads the mirrors of a repository, and tells of each that is wrong.
+// mirrors reads the mirrors of a repository, and reports each wrong one.
 func mirrors(d *document, place string, to *[]string) keys.Reader {
 	read := keys.Word(new(string), "a string", func(s string) (string, error) {
 		name, err := repository(s)
@@ -214,7 +214,7 @@ func mirrors(d *document, place string, to *[]string) keys.Reader {
 	return list(d, place, "mirrors", maxMirrors, `is empty: name a repository such as "mirror.example.com/acme/csv"`, "leave out the last ones", read)
 }
 
-// tag reads what of a repository is meant.
+// tag reads a tag, a range of versions or a digest.
 func tag(s string) (string, error) {
 	switch {
 	case strings.HasPrefix(s, "~"):
@@ -226,10 +226,10 @@ func tag(s string) (string, error) {
 	return s, oci.CheckTag(s)
 }
 
-// namespaces reads those of a source, and tells of each that is wrong.
+// namespaces reads the namespaces of a source, and reports each wrong one.
 func namespaces(d *document, place string, to *[]string) keys.Reader {
 	read := keys.Word(new(string), "a string", func(s string) (string, error) {
-		if s != "" { // that of tools without one
+		if s != "" { // "" is for tools without a namespace
 			if _, err := namespace(s); err != nil {
 				return "", err
 			}
@@ -240,7 +240,7 @@ func namespaces(d *document, place string, to *[]string) keys.Reader {
 	return list(d, place, "namespaces", maxNamespaces, `is empty, so nothing would be served: name a namespace such as "acme"`, "name one that holds several", read)
 }
 
-// list reads a list of at least one and at most so many, each with read, and tells of each that is wrong.
+// list reads a list of at least one and at most most elements, each with read, and reports each wrong one.
 func list(d *document, place, what string, most int, empty, fewer string, read keys.Reader) keys.Reader {
 	return func(value any) error {
 		list, ok := value.([]any)
@@ -271,15 +271,15 @@ func namespace(s string) (string, error) {
 	return s, naming.CheckNamespace(s)
 }
 
-// overlap reports whether one of two namespaces is the other one, or below it.
+// overlap reports whether two namespaces are the same, or one is below the other.
 func overlap(a, b string) bool {
 	return a == b || a != "" && strings.HasPrefix(b, a+"/") || strings.HasPrefix(a, b+"/")
 }
 
-// checkNamespaces refuses a namespace that two sources name, since neither would have it for itself. Repositories that lie beside each other in
-// a registry may share one: each has one module, and who may push to one may push to the others, most likely.
+// checkNamespaces refuses a namespace that two sources name, since neither would have it for itself. Repositories beside each other in a registry may
+// share one: each has one module, and whoever may push to one of them most likely may push to the others.
 func checkNamespaces(d *document, sources []Source) {
-	claims := map[string][]int{} // who names a namespace
+	claims := map[string][]int{} // which sources name a namespace
 	for i, s := range sources {
 		for n, namespace := range s.Namespaces {
 			for _, first := range claims[namespace] {
@@ -300,7 +300,7 @@ func checkNamespaces(d *document, sources []Source) {
 	}
 }
 
-// called returns what people call a source.
+// called returns the name of a source for messages.
 func called(s Source) string {
 	if s.Bucket != "" {
 		return cmp.Or(s.Name, "the bucket "+s.Bucket)
@@ -308,7 +308,7 @@ func called(s Source) string {
 	return cmp.Or(s.Name, s.Directory, s.OCI)
 }
 
-// checkSources checks what no two sources may have in common.
+// checkSources checks that no two sources share what must be unique.
 func checkSources(d *document, c *Config) {
 	checkNamespaces(d, c.Sources)
 	directories, names, artifacts, buckets := map[string]bool{c.Tools.Directory: true}, map[string]bool{}, map[[2]string]bool{}, map[string]bool{}

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/configured"
 )
 
-// TestSources has tools.directory be the short form of one source, and the default only where there is no other.
+// TestSources checks that tools.directory is the short form of one source, and that its default applies only if there is no other source.
 func TestSources(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]config.Source{
@@ -35,7 +35,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestSourcesNeedRestart makes a reload tell of sources that have changed.
+// TestSourcesNeedRestart checks that a reload reports changed sources.
 func TestSourcesNeedRestart(t *testing.T) {
 	t.Parallel()
 	before, now := parse(t, "[[source]]\ndirectory = '/a'"), parse(t, "[[source]]\ndirectory = '/a'\nscripts = true")
@@ -45,7 +45,7 @@ func TestSourcesNeedRestart(t *testing.T) {
 	if got := configured.NeedRestart(now, now); got != nil {
 		t.Errorf("the same: got %q", got)
 	}
-	// What a reload takes up of a registry needs none.
+	// Keys of a registry that take effect at a reload need no restart.
 	registry := "[[source]]\noci = 'a.example/csv'\ntag = '1'\n"
 	before = parse(t, "[[source]]\ndirectory = '/a'\n"+registry)
 	now = parse(t, "[[source]]\ndirectory = '/a'\n"+registry+"mirrors = ['b.example/csv']\nplain_http = true\nca = '/ca'\ncredentials = '/k'\nminimum = '1'\n[[source.signer]]\nkey = '/p'")

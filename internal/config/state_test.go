@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/config"
 )
 
-// TestStateInNATS reads where a state in NATS is.
+// TestStateInNATS reads the keys for a state in NATS.
 func TestStateInNATS(t *testing.T) {
 	t.Parallel()
 	c, err := config.Parse([]byte("[state]\nurl = 'nats://a,b:4223,[::1]:4222'\ncredentials = 'a.creds'\nserver_ca = 'ca.pem'\ncertificate = 'c.pem'\nkey = '/k.pem'\nprefix = 'tools_2'\n"), "here")

@@ -15,10 +15,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 
-// maxDeclared is how many tables [[auth.token]] there may be.
+// maxDeclared is how many tables [[auth.token]] are allowed.
 const maxDeclared = 1000
 
-// tokens reads the tables [[auth.token]]. No message has anything of a value: each of them may be a token in the wrong place.
+// tokens reads the tables [[auth.token]]. Messages never quote a value, since any of them may be a token in the wrong place.
 func (d *document) tokens(to *[]Token, directory string) keys.Reader {
 	names, digests := map[string]bool{}, map[[sha256.Size]byte]bool{}
 	return tableList(d, "auth.token", maxDeclared, "make them with `toolsrv tokens add`", to, func(place string, values map[string]any, t *Token) {
@@ -68,7 +68,7 @@ func unnamed(read keys.Reader) keys.Reader {
 	}
 }
 
-// checkScopes checks scopes together, which are valid one by one.
+// checkScopes checks the combination of scopes that are valid one by one.
 func (d *document) checkScopes(place string, scopes []string) {
 	if len(scopes) > scope.Max {
 		d.fail(join(place, "scopes"), fmt.Errorf("there are %d scopes; at most %d are allowed: %s", len(scopes), scope.Max, fewPatterns))
@@ -76,7 +76,7 @@ func (d *document) checkScopes(place string, scopes []string) {
 	}
 	for _, one := range scopes {
 		if scope.Check(one) != nil {
-			return // it is told already
+			return // it has been reported already
 		}
 	}
 	if _, err := scope.Parse(scopes); err != nil {
@@ -102,7 +102,7 @@ func digestOf(to *[sha256.Size]byte, printer string) keys.Reader {
 	}
 }
 
-// moment reads a date with or without a time. A date alone is its beginning in UTC.
+// moment reads a date with or without a time. A date alone means 00:00 UTC.
 func moment(to *time.Time) keys.Reader {
 	return func(value any) error {
 		switch at := value.(type) {

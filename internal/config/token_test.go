@@ -45,7 +45,7 @@ expires = 2027-01-31
 	}
 }
 
-// TestBadDeclaredTokens has a sentence for each mistake, none of which shows what may be a token.
+// TestBadDeclaredTokens checks the error for each mistake. No error shows a value that may be a token.
 // Proves: Secrets stay secret
 func TestBadDeclaredTokens(t *testing.T) {
 	t.Parallel()

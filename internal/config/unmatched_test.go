@@ -54,7 +54,7 @@ match = "math/add/more"
 	}
 }
 
-// TestUnmatchedBounded has more wrong entries than anybody reads: only the first ones get guesses, which are expensive.
+// TestUnmatchedBounded has very many wrong entries: only the first ones get guesses, which are expensive.
 func TestUnmatchedBounded(t *testing.T) {
 	t.Parallel()
 	paths := make([]string, 10_000)

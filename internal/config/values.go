@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 
-// disabled reads the list of what starts disabled, whose entries may be tables that give a reason.
+// disabled reads the list of tools that start disabled. An entry may be a table with a reason.
 func disabled(to *Tools) keys.Reader {
 	return keys.List(`a list such as ["web", {tool = "math/div", reason = "being repaired"}]`, func(value any) error {
 		var entry, reason string
@@ -49,7 +49,7 @@ func disabled(to *Tools) keys.Reader {
 	})
 }
 
-// prose checks a text of least to most bytes, without control characters other than line feeds and tabs.
+// prose checks a text of least to most bytes. Line feeds and tabs are the only control characters allowed.
 func prose(least, most int) func(string) (string, error) {
 	return func(s string) (string, error) {
 		switch {
@@ -64,7 +64,7 @@ func prose(least, most int) func(string) (string, error) {
 	}
 }
 
-// mode checks which of the two lists counts.
+// mode checks which of the two lists applies.
 func mode(s string) (string, error) {
 	if s != denylist && s != allowlist {
 		return "", fmt.Errorf("%q is not a mode: use %q or %q", text.Short(s), denylist, allowlist)
@@ -89,7 +89,7 @@ func proxyHeader(s string) (string, error) {
 	return proxyHeaders[i], nil
 }
 
-// addressOrNone checks host:port, of which "" is none.
+// addressOrNone checks host:port. "" means none.
 func addressOrNone(s string) (string, error) {
 	if s == "" {
 		return "", nil
@@ -143,7 +143,7 @@ func socketAddress(path, directory string) (string, error) {
 	return "unix:" + keys.InDirectory(directory, path), nil
 }
 
-// hostPort checks host:port. Its error says with or what else is allowed.
+// hostPort checks host:port. or is added to the error, and says what else is allowed.
 func hostPort(s, or string) (string, error) {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil || strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || r == '/' || r > '~' }) {
@@ -155,12 +155,12 @@ func hostPort(s, or string) (string, error) {
 	return s, nil
 }
 
-// publicURL checks where clients reach a server: an address of HTTP, or the path of one.
+// publicURL checks where clients reach a server: an HTTP URL, or only its path.
 func publicURL(s string) (string, error) {
 	u, err := url.Parse(s)
 	absolute := err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && u.User == nil
 	path := strings.HasPrefix(s, "/") && !strings.HasPrefix(s, "//")
-	// Braces would be variables in the document.
+	// Braces would mark variables in the document.
 	odd := strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`?#{}<>"\^|`+"`", r) })
 	if s != "" && (err != nil || !absolute && !path || odd || len(s) > maxURL) {
 		return "", fmt.Errorf("%q is not an address: use one such as %q, or a path such as %q", text.Short(s), "https://example.com/tools", "/tools")
@@ -168,7 +168,7 @@ func publicURL(s string) (string, error) {
 	return s, nil
 }
 
-// toolOrNamespace checks an entry of a list of tools, and takes the slash off that it may begin with.
+// toolOrNamespace checks an entry of a list of tools, and removes a slash at its beginning.
 func toolOrNamespace(s string) (string, error) {
 	s = strings.TrimPrefix(s, "/")
 	if s == "" {
@@ -183,7 +183,7 @@ func toolOrNamespace(s string) (string, error) {
 // token checks a token.
 func token(s string) (string, error) { return s, credential.Check(s) }
 
-// NoSocket is the value of admin.socket with which there is none.
+// NoSocket is the value of admin.socket that means no socket.
 const NoSocket = "none"
 
 // socket checks the path of a Unix socket.

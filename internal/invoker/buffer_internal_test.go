@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A drip is a body of which some bytes come at a time, and which looks at the buffer that they come into.
+// A drip is a body that delivers a few bytes at a time, and looks at the buffer that they are read into.
 type drip struct {
 	left, each int
 	look       func()
@@ -23,8 +23,8 @@ func (d *drip) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestBuffersFollowWhatArrives has clients announce much and send little, or announce nothing: a buffer is never much larger than what has come,
-// and all of it is counted, in sum for all that are held.
+// TestBuffersFollowWhatArrives has clients that announce much and send little, or announce nothing: a buffer is never much larger than what has
+// arrived, and the memory of all buffers together is counted.
 // Proves: Limits hold, one by one and in sum
 func TestBuffersFollowWhatArrives(t *testing.T) {
 	t.Parallel()
@@ -72,7 +72,7 @@ func TestBuffersFollowWhatArrives(t *testing.T) {
 			}
 		}
 	}
-	// Half are given back, and their memory serves for other bodies.
+	// Half of the buffers are given back, and their memory is reused for other bodies.
 	for n, b := range held {
 		if n%2 == 0 {
 			m.give(b)

@@ -24,7 +24,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// as is a dependency that says who calls.
+// as is a dependency that identifies every caller as this principal.
 type as struct{ principal *wasmtools.Principal }
 
 func (as) Check(*http.Request) error { return nil }
@@ -33,7 +33,7 @@ func (a as) Principal(*http.Request, *wasmtools.Principal) (*wasmtools.Principal
 	return a.principal, nil
 }
 
-// tool returns a tool whose argument n is 7 where it is left out.
+// tool returns a tool whose argument n is 7 by default.
 func tool(path string, f wasmtools.CallerFunc) *wasmtools.Tool {
 	namespace, name := "", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
@@ -88,7 +88,7 @@ func tableOf(t *testing.T, tools ...*wasmtools.Tool) *wasmtools.RouteTable {
 	return table
 }
 
-// TestDoorsAgree calls tools through REST, from memory and over MCP: all answer the same, whatever a call ends with.
+// TestDoorsAgree calls tools through REST, from memory and over MCP: all give the same answer, however a call ends.
 // Proves: A caller reaches its own tools only
 func TestDoorsAgree(t *testing.T) {
 	t.Parallel()
@@ -168,7 +168,7 @@ func TestDoorsAgree(t *testing.T) {
 			if status != inMemory || rest != memory {
 				t.Errorf("REST answers %d %s, a call from memory %d %s", status, rest, inMemory, memory)
 			}
-			if test.body == "" || json.Valid([]byte(test.body)) { // over MCP, a message with arguments that are not JSON is not a message
+			if test.body == "" || json.Valid([]byte(test.body)) { // over MCP, a message whose arguments are not JSON is not a valid message
 				if got, want := overMCP(t.Context(), t, table, test.principal, test.path, test.body), canonical(t, rest); got != want {
 					t.Errorf("REST answers %s, MCP %s", want, got)
 				}
@@ -180,7 +180,7 @@ func TestDoorsAgree(t *testing.T) {
 	}
 }
 
-// TestDoorsAgreeOnTheEnd ends the context of a call whose function hands on the context's error.
+// TestDoorsAgreeOnTheEnd ends the context of a call whose function returns the context's error.
 func TestDoorsAgreeOnTheEnd(t *testing.T) {
 	t.Parallel()
 	gone, cancel := context.WithCancel(t.Context())
@@ -225,7 +225,7 @@ func overREST(t *testing.T, table *wasmtools.RouteTable, p *wasmtools.Principal,
 	return answer.Code, strings.Replace(string(text), `,"request_id":"test"`, "", 1)
 }
 
-// fromMemory returns what REST would answer to how a call from memory ends.
+// fromMemory returns REST's answer for the outcome of a call from memory.
 func fromMemory(t *testing.T, table *wasmtools.RouteTable, p *wasmtools.Principal, path, body string) (int, string) {
 	t.Helper()
 	result, err := callOf(t.Context(), invoker.New(invoker.Options{}), table, p, path, body)
@@ -239,7 +239,7 @@ func fromMemory(t *testing.T, table *wasmtools.RouteTable, p *wasmtools.Principa
 func callOf(ctx context.Context, v *invoker.Invoker, table *wasmtools.RouteTable, p *wasmtools.Principal, path, body string) ([]byte, error) {
 	route, err := invoke.Find(table.Current(), path, p)
 	if p == nil {
-		route, err = invoker.RouteTo(tool("echo", echo)), nil // a door that forgot to ask who calls
+		route, err = invoker.RouteTo(tool("echo", echo)), nil // a door that forgot to identify the caller
 	}
 	if err != nil {
 		return nil, err
@@ -247,7 +247,7 @@ func callOf(ctx context.Context, v *invoker.Invoker, table *wasmtools.RouteTable
 	return v.Call(ctx, route, &wasmtools.Call{Arguments: []byte(body), Principal: p})
 }
 
-// TestHiddenOverREST makes a principal look for a tool that it may not call: it can't be told from one that does not exist.
+// TestHiddenOverREST makes a principal look for a tool that it may not call: the answers are the same as for a missing tool.
 // Proves: A caller reaches its own tools only
 func TestHiddenOverREST(t *testing.T) {
 	t.Parallel()
@@ -275,10 +275,9 @@ func TestHiddenOverREST(t *testing.T) {
 	}
 }
 
-// TestHiddenTakesAsLong has a principal look for tools that it may not call, and for one that does not exist, by turns: it can't tell them apart by
-// how long that takes.
+// TestHiddenTakesAsLong makes a principal look, in turns, for tools that it may not call and for a missing one: the times don't tell them apart.
 // Proves: A caller reaches its own tools only
-func TestHiddenTakesAsLong(t *testing.T) { // it measures times, so nothing runs beside it
+func TestHiddenTakesAsLong(t *testing.T) { // not parallel, because it measures times
 	all := []*wasmtools.Tool{tool("secret/plan", echo), tool("secret/off", echo)}
 	for i := range 200 {
 		all = append(all, tool(fmt.Sprintf("math/t%d", i), echo), tool(fmt.Sprintf("secret/t%d", i), echo))

@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestReadFramed reads messages around arguments, each of which may have its size and no more.
+// TestReadFramed reads messages with arguments, each of the allowed size or larger.
 func TestReadFramed(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

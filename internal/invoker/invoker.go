@@ -1,4 +1,4 @@
-// Package invoker is the one way to call a tool, whatever door the call comes through. It finds the tool, checks what the
+// Package invoker is the one way to call a tool, whichever door the call comes through. It finds the tool, checks what the
 // principal may call and whether the tool is enabled, admits the call, validates the arguments and fills in their defaults,
 // calls the tool, and accounts for the call.
 //
@@ -26,28 +26,26 @@ import (
 
 // Options are the settings of an Invoker. The zero value is usable.
 type Options struct {
-	// Memory is how many bytes of arguments and results above 64 KiB all calls may hold at the same time; calls that need
-	// more are refused with CodeOverloaded, and those of a caller whose others hold more than three times as much as is free.
-	// One call alone may hold as much as its tool allows. Arguments of up to 64 KiB may take a quarter as much besides. Zero means 256 MiB.
+	// Memory is how many bytes of arguments and results above 64 KiB all calls may hold at the same time. A call that needs more is refused with
+	// CodeOverloaded, and so is a call of a caller whose other calls hold more than three times as much as is free. A single call may hold as much as
+	// its tool allows. Arguments of up to 64 KiB may take a quarter as much in addition. Zero means 256 MiB.
 	Memory int64
-	// Hurry is called when arguments find no room. It ends the reading of some that come slowly, whose Read fails soon, and reports whether
-	// there are any; then they are waited for. It is called concurrently. If nil, there are none.
+	// Hurry is called if there is no room for arguments. It makes the Read of some slow arguments fail soon, and reports whether there were any. If
+	// so, the invoker waits for their memory. It is called concurrently. If nil, there are no slow arguments to end.
 	Hurry func() bool
-	// Room takes bytes of memory for the check of arguments that needs much of it, and waits for them until ctx is done. give gives them
-	// back. The error is ErrTooMuch if there will never be that many, and otherwise the cause of ctx. It is called concurrently. If nil,
-	// there is always room.
+	// Room reserves bytes of memory for validating arguments that need much of it, and waits for it until ctx is done. give gives it back. The error
+	// is ErrTooMuch if there will never be that much, and otherwise the cause of ctx. It is called concurrently. If nil, there is always room.
 	Room func(ctx context.Context, bytes int64) (give func(), err error)
-	// Rates bounds how many calls each caller makes. If nil, nothing does.
+	// Rates bounds how many calls each caller makes. If nil, there is no bound.
 	Rates *rates.Limiter
-	// Observers are told of each call, in this order.
+	// Observers are told of each call, in the order of the list.
 	Observers []invoke.Observer
 }
 
 // ErrTooMuch is the error of Options.Room if there will never be that much.
 var ErrTooMuch = errors.New("more memory than there is")
 
-// An Invoker calls tools. All doors of a service use the same one, so that its memory counts for them together. It is safe
-// for concurrent use.
+// An Invoker calls tools. All doors of a service use the same one, so that they share its memory budget. It is safe for concurrent use.
 type Invoker struct {
 	memory    *memory
 	validator *validator
@@ -71,7 +69,7 @@ func (v *Invoker) Memory() (held, most int64) {
 	return v.memory.used, v.memory.most
 }
 
-// Holders returns how much of that each caller holds, by name or address. Callers of one name count together.
+// Holders returns how much of that each caller holds, by name or address. Callers with the same name are counted together.
 func (v *Invoker) Holders() map[string]int64 {
 	v.memory.mu.Lock()
 	defer v.memory.mu.Unlock()
@@ -84,15 +82,15 @@ func (v *Invoker) Holders() map[string]int64 {
 
 func errNotFound() error { return &wasmtools.Error{Code: wasmtools.CodeNotFound} }
 
-// RouteTo returns the route of a tool that is in no table. Nobody has switched it off.
+// RouteTo returns a route to a tool that is in no table. The tool is enabled.
 func RouteTo(t *wasmtools.Tool) wasmtools.Route {
 	lacks := len(t.Missing) > 0
 	return wasmtools.Route{Tool: t, Path: t.Path(), Enabled: !lacks, Ungranted: lacks}
 }
 
-// Call calls the tool of a route. Before it, call.Arguments are as the client sent them; afterwards they have the defaults filled in. If
-// the call has a client, that client's current generation and principal count, since they may have changed while the arguments were read. A
-// large result counts until the client has been answered. The error is a *wasmtools.Error.
+// Call calls the tool of a route. call.Arguments are as the client sent them. Call fills in the defaults. If the call has a client, the client's
+// current generation and principal apply, since they may have changed while the arguments were read. A large result counts as used memory until the
+// client has been answered. The error is a *wasmtools.Error.
 func (v *Invoker) Call(ctx context.Context, route wasmtools.Route, call *wasmtools.Call) (result []byte, err error) {
 	if call.Client != nil {
 		now, err := renew(route, call)
@@ -118,7 +116,7 @@ func (v *Invoker) Call(ctx context.Context, route wasmtools.Route, call *wasmtoo
 	return result, nil
 }
 
-// renew makes a call go by the generation and the principal that its client has now, and returns the route of its tool there.
+// renew updates a call to the present generation and principal of its client, and returns the route of its tool in that generation.
 func renew(route wasmtools.Route, call *wasmtools.Call) (wasmtools.Route, error) {
 	g, p, err := call.Client.Now()
 	if err != nil {
@@ -130,7 +128,7 @@ func renew(route wasmtools.Route, call *wasmtools.Call) (wasmtools.Route, error)
 	if !changed || before == nil || g == nil {
 		return route, nil
 	}
-	if _, listed := before.Lookup(route.Path); !listed { // a tool of the door's own
+	if _, listed := before.Lookup(route.Path); !listed { // one of the door's own tools
 		return route, nil
 	}
 	return invoke.Find(g, route.Path, p)
@@ -144,34 +142,34 @@ type Invocation struct {
 	call    *wasmtools.Call
 	buffer  buffer
 	read    bool // the arguments are in buffer
-	inside  bool // foreign code runs, which may keep the buffer if it panics
+	inside  bool // foreign code is running, which may keep the buffer if it panics
 	ticket  rates.Ticket
 	told    told // to observers
 }
 
-// Begin admits a call of the tool of a route. It fails with CodeNotFound if the principal may not call the tool, with
-// CodeToolChanged if it is bound to another fingerprint of the tool, with CodeToolDisabled if the tool is disabled, with CodeToolNotGranted if it
-// lacks what it needs, with CodeOverloaded while there is no room for the large result that it will probably have, and with CodeRateLimited if the
-// caller makes too many calls. A tool that was removed or disabled after its route was found is still called.
+// Begin admits a call of the tool of a route. It fails with CodeNotFound if the principal may not call the tool, with CodeToolChanged if the
+// principal is bound to another fingerprint of the tool, with CodeToolDisabled if the tool is disabled, with CodeToolNotGranted if the tool lacks a
+// grant, with CodeOverloaded while there is no room for the large result that it will probably have, and with CodeRateLimited if the caller makes too
+// many calls. A tool that was removed or disabled after its route was found is still called.
 //
-// If Begin succeeds, the door must call End when it needs neither the arguments nor the result any longer.
+// If Begin succeeds, the door must call End once it needs neither the arguments nor the result.
 func (v *Invoker) Begin(route wasmtools.Route, call *wasmtools.Call) (*Invocation, error) {
 	return v.begin(route, call, v.admit(&route, call), true)
 }
 
-// BeginInside is Begin for a call of [Inside] that another call makes. Both count as one for the caller's rate.
+// BeginInside is Begin for a nested call, made with [Inside]. It does not count towards the caller's rate again.
 func (v *Invoker) BeginInside(route wasmtools.Route, call *wasmtools.Call) (*Invocation, error) {
 	return v.begin(route, call, v.admit(&route, call), false)
 }
 
-// BeginOwn is Begin for a tool of the service's own, which is in no table, such as one that searches among the others. Every
-// principal may call it.
+// BeginOwn is Begin for one of the service's own tools, which is in no table, such as a tool that searches among the others. Every principal may call
+// it.
 func (v *Invoker) BeginOwn(t *wasmtools.Tool, call *wasmtools.Call) (*Invocation, error) {
 	route := RouteTo(t)
 	return v.begin(route, call, v.admitOwn(route.Path, call), true)
 }
 
-// begin begins a call, unless it is refused. counts is whether it counts for the caller's rate, which a call of a tool never does.
+// begin begins a call, unless it is refused. counts is whether the call counts towards the caller's rate. A tool's call never does.
 func (v *Invoker) begin(route wasmtools.Route, call *wasmtools.Call, refused error, counts bool) (*Invocation, error) {
 	var ticket rates.Ticket
 	if refused == nil && counts && v.rates != nil && call.Outer == nil {
@@ -190,7 +188,7 @@ func errNoPrincipal() error {
 	return &wasmtools.Error{Code: wasmtools.CodeInternal, Err: errors.New("the call has no principal: a door gets it from Exchange.Call; a program uses wasmtools.Everybody() only if it doesn't need to know its callers")}
 }
 
-// admitOwn is admit for a tool of the service's own.
+// admitOwn is admit for one of the service's own tools.
 func (v *Invoker) admitOwn(path string, call *wasmtools.Call) error {
 	if call.Principal == nil {
 		return errNoPrincipal()
@@ -198,7 +196,7 @@ func (v *Invoker) admitOwn(path string, call *wasmtools.Call) error {
 	return v.memory.check(path, call)
 }
 
-// admit reports why a call is refused whatever its arguments are, or nil.
+// admit returns an error if a call is refused, whatever its arguments are.
 func (v *Invoker) admit(route *wasmtools.Route, call *wasmtools.Call) error {
 	if err := Admits(*route, call.Principal); err != nil {
 		return err
@@ -206,7 +204,7 @@ func (v *Invoker) admit(route *wasmtools.Route, call *wasmtools.Call) error {
 	return v.memory.check(route.Path, call)
 }
 
-// Admits returns why a principal can't call the tool of a route at all, or nil: [Invoker.Begin] lists the errors.
+// Admits returns an error if a principal can't call the tool of a route at all. [Invoker.Begin] lists the errors.
 func Admits(route wasmtools.Route, p *wasmtools.Principal) error {
 	switch {
 	case p == nil:
@@ -229,8 +227,8 @@ func Admits(route wasmtools.Route, p *wasmtools.Principal) error {
 	return nil
 }
 
-// Resume makes the call go by another route, of a later generation, if there was a change while its arguments were read. It fails as
-// [Invoker.Begin] does. The door must call End in any case.
+// Resume moves the call to a route of a later generation, after a change while its arguments were read. It fails as [Invoker.Begin] does. The door
+// must call End in any case.
 func (i *Invocation) Resume(route wasmtools.Route) error {
 	if err := i.invoker.admit(&route, i.call); err != nil {
 		return err
@@ -239,7 +237,7 @@ func (i *Invocation) Resume(route wasmtools.Route) error {
 	return nil
 }
 
-// ResumeOwn is Resume for a tool of [Invoker.BeginOwn].
+// ResumeOwn is Resume after [Invoker.BeginOwn].
 func (i *Invocation) ResumeOwn(t *wasmtools.Tool) error {
 	i.tool, i.path = t, t.Path()
 	return i.invoker.admitOwn(i.path, i.call)
@@ -253,19 +251,19 @@ func (i *Invocation) Limit() int64 {
 	return wasmtools.DefaultMaxInput
 }
 
-// TooLarge returns the error of arguments that are larger than Limit.
+// TooLarge returns the error for arguments that are larger than Limit.
 func (i *Invocation) TooLarge() error {
 	return &wasmtools.Error{Code: wasmtools.CodeInputTooLarge,
 		Message: fmt.Sprintf("The body is larger than %d bytes, the limit of %s", i.Limit(), i.path)}
 }
 
 // Read reads the arguments of the call from r, up to its end, into memory that is reused after End. length is the number of
-// bytes that the client has announced, or -1. An error is r's, TooLarge if there is a byte more than Limit, or a
-// *wasmtools.Error with CodeOverloaded if there is not enough memory.
+// bytes that the client has announced, or -1. The error is one of r, TooLarge if there are more bytes than Limit, or a *wasmtools.Error with
+// CodeOverloaded if there is not enough memory.
 func (i *Invocation) Read(r io.Reader, length int64) error { return i.ReadFramed(r, length, 0) }
 
-// ReadFramed is Read for arguments that come within a message, which may have frame bytes more than Limit. The call's
-// arguments are the whole message then, until the door sets them to their part of it.
+// ReadFramed is Read for arguments inside a message, which may have frame bytes more than Limit. The call's arguments are then the whole message,
+// until the door sets them to the right part of it.
 func (i *Invocation) ReadFramed(r io.Reader, length, frame int64) error {
 	limit := min(i.Limit(), math.MaxInt64-1-frame) + frame
 	i.inside = true
@@ -278,8 +276,8 @@ func (i *Invocation) ReadFramed(r io.Reader, length, frame int64) error {
 	return err
 }
 
-// Hold counts n bytes more until End, if that is much: a result, or the answer that the door has made of it, is held for as long as the client
-// takes to read it. If there is no room, the error says so, for the client.
+// Hold counts n more bytes until End, if n is large: a result, or the answer that the door makes of it, is held until the client has read it. If
+// there is no room, the error for the client says so.
 func (i *Invocation) Hold(n int64) error {
 	if n <= small {
 		return nil
@@ -291,11 +289,11 @@ func (i *Invocation) Hold(n int64) error {
 	return nil
 }
 
-// grow counts n bytes more until End, if there is room for them.
+// grow counts n more bytes until End, if there is room for them.
 func (i *Invocation) grow(n int64) error { return i.invoker.memory.grow(&i.buffer, n) }
 
-// Run validates the arguments of the call, fills in their defaults and calls the tool. It is called once. The result may share
-// memory with the arguments. The error is a *wasmtools.Error.
+// Run validates the arguments of the call, fills in their defaults and calls the tool. It must be called only once. The result may share memory with
+// the arguments. The error is a *wasmtools.Error.
 func (i *Invocation) Run(ctx context.Context) ([]byte, error) {
 	if err := i.take(); err != nil {
 		return nil, err
@@ -324,7 +322,7 @@ func (i *Invocation) Run(ctx context.Context) ([]byte, error) {
 	return result, nil
 }
 
-// take checks the size of the arguments, and counts those that Read has not counted.
+// take checks the size of the arguments, and counts their memory if Read has not done so.
 func (i *Invocation) take() error {
 	n := int64(len(i.call.Arguments))
 	if n > i.Limit() {
@@ -336,7 +334,7 @@ func (i *Invocation) take() error {
 	return nil
 }
 
-// validate checks the arguments of the call against the tool's schema, and fills in their defaults, whose bytes count. It may wait.
+// validate checks the arguments of the call against the tool's schema, and fills in their defaults, whose memory is counted, too. It may wait.
 func (i *Invocation) validate(ctx context.Context) (err error) {
 	call := i.call
 	if call.Times != nil {
@@ -366,24 +364,24 @@ func (i *Invocation) End(err error) {
 	i.ticket.End()
 	large := i.buffer.held > 0
 	v.memory.give(&i.buffer)
-	// After a panic nobody knows who still holds the buffer.
+	// After a panic, something may still hold the buffer.
 	if i.inside || cap(i.buffer.bytes) > small+1 || large {
 		return
 	}
 	if i.read {
-		i.call.Arguments = nil // the next call's will be there
+		i.call.Arguments = nil // the buffer will hold the next call's arguments
 	}
 	i.call, i.read, i.buffer = nil, false, buffer{bytes: i.buffer.bytes[:0]}
 	v.idle.Put(i)
 }
 
-// Inside returns a call that is made for the same request as c, because of c. outer is c as the sandbox runs it, or nil where it doesn't: then
-// the call is not part of it.
+// Inside returns a nested call of c, for the same request. outer is c as the sandbox runs it. It is nil if the sandbox does not run c, and then the
+// new call is not part of it.
 func Inside(c *wasmtools.Call, outer wasmtools.Outer) *wasmtools.Call {
 	return &wasmtools.Call{Principal: c.Principal, Generation: c.Generation, Client: c.Client, Door: c.Door, RequestID: c.RequestID, Outer: outer}
 }
 
-// depth returns how many calls a call is inside: 0 for one that a client made.
+// depth returns how many calls a call is nested in: 0 for a client's call.
 func depth(c *wasmtools.Call) int {
 	if c.Outer == nil {
 		return 0

@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// codeOf returns why a call failed, or "".
+// codeOf returns the code of a call's error, or "".
 func codeOf(err error) wasmtools.Code {
 	if err == nil {
 		return ""
@@ -33,7 +33,7 @@ func call(body string) *wasmtools.Call {
 	return &wasmtools.Call{Arguments: []byte(body), Principal: wasmtools.Everybody()}
 }
 
-// TestChangesBetweenFindAndCall changes the table after a route was found: the call goes on with what was found.
+// TestChangesBetweenFindAndCall changes the table after a route was found: the call continues with that route.
 // Proves: Nothing stops the server
 func TestChangesBetweenFindAndCall(t *testing.T) {
 	t.Parallel()
@@ -66,8 +66,8 @@ func TestChangesBetweenFindAndCall(t *testing.T) {
 	}
 }
 
-// TestRefusals refuses before anybody looks at the arguments, and has the first reason of these in this order: a call without
-// a principal, a tool that it may not call, a tool that is disabled.
+// TestRefusals checks that calls are refused before their arguments are looked at, for the first reason in this order: the call has no principal, the
+// principal may not call the tool, the tool is disabled.
 // Proves: A caller reaches its own tools only
 func TestRefusals(t *testing.T) {
 	t.Parallel()
@@ -96,7 +96,7 @@ func TestRefusals(t *testing.T) {
 		{"out of scope, and not granted", ungranted, principal(t, "math"), wasmtools.CodeNotFound},
 		{"not granted", ungranted, principal(t, "*"), wasmtools.CodeToolNotGranted},
 	} {
-		// The arguments are not valid either: nobody is told who may not call.
+		// The arguments are invalid, too, but a caller that may not call the tool is not told so.
 		_, err := v.Call(t.Context(), test.route, &wasmtools.Call{Arguments: []byte(`{"n":1}`), Principal: test.principal})
 		if got := codeOf(err); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
@@ -104,8 +104,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestMemory makes large arguments and results of calls from memory count like those that are read, until they have ended.
-// TestOwnTools has a tool of the service's own called by a principal without any scope, but by nobody who has none.
+// TestOwnTools calls one of the service's own tools: a principal without any scope may, but a call without a principal is refused.
 func TestOwnTools(t *testing.T) {
 	t.Parallel()
 	var records recorder
@@ -127,6 +126,7 @@ func TestOwnTools(t *testing.T) {
 	}
 }
 
+// TestMemory checks that large arguments and results of calls from memory are counted like those that are read, until the calls end.
 // Proves: Limits hold, one by one and in sum
 func TestMemory(t *testing.T) {
 	t.Parallel()
@@ -206,7 +206,7 @@ func TestMemory(t *testing.T) {
 	}()
 	idle("after a panic")
 
-	// A call that is alone may have more than there is.
+	// A call that is alone may hold more memory than there is.
 	huge := begin(ends("1", nil), `{"n":1`+strings.Repeat(" ", 800<<10)+`}`)
 	if _, err := huge.Run(t.Context()); err != nil {
 		t.Errorf("alone: got %v", err)
@@ -216,8 +216,8 @@ func TestMemory(t *testing.T) {
 	idle("after more than all memory")
 }
 
-// TestUnreadResults has clients not read the large results of a tool, at first all at once. Those can't take more than there is: what does
-// not fit is not kept, and further calls are refused before they run. Small calls go on, and so do those of somebody else.
+// TestUnreadResults has clients that don't read the large results of a tool, at first all at once. The results can't take more memory than there is:
+// a result that does not fit is dropped, and further calls are refused before they run. Small calls still work, and so do those of other callers.
 // Proves: Limits hold, one by one and in sum
 // Proves: Clients keep nobody out
 func TestUnreadResults(t *testing.T) {
@@ -265,8 +265,8 @@ func TestUnreadResults(t *testing.T) {
 	}
 }
 
-// TestShares has callers make large calls, one after the other, each as many as it can: each finds a part of what those before it have left free.
-// Whoever makes one call finds room for it where there is any, and nothing is lost or held twice.
+// TestShares has callers that make large calls, one caller after the other, each as many as it can: each gets a part of what those before it have
+// left free. A caller's only call gets room if there is any, and no memory is lost or counted twice.
 // Proves: Clients keep nobody out
 func TestShares(t *testing.T) {
 	t.Parallel()
@@ -294,12 +294,12 @@ func TestShares(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // all of it was given back
+	for range 2 { // twice, since all memory must have been given back
 		var held []*invoker.Invocation
 		for _, test := range []struct {
 			name string
 			call *wasmtools.Call
-			want int // calls that it can make
+			want int // how many calls it can make
 		}{
 			{"the first", by(named("ann"), ""), 48},
 			{"a narrower token from it", by(within("ann/a", named("ann")), ""), 0},
@@ -331,7 +331,7 @@ func TestShares(t *testing.T) {
 				t.Errorf("%s holds %d results, want %d", test.name, n, test.want)
 			}
 		}
-		// Answers that doors make of results count, too.
+		// Answers that doors make of results are counted, too.
 		if err := held[0].Hold(size); codeOf(err) != wasmtools.CodeOverloaded {
 			t.Errorf("an answer: got %v", err)
 		}
@@ -360,7 +360,7 @@ func TestRead(t *testing.T) {
 		{101, 101, 101, wasmtools.CodeInputTooLarge}, {5000, -1, 101, wasmtools.CodeInputTooLarge},
 	} {
 		c := call("")
-		i, err := v.Begin(invoker.RouteTo(tool("echo", echo)), c) // its limit is 100 bytes
+		i, err := v.Begin(invoker.RouteTo(tool("echo", echo)), c) // the tool's limit is 100 bytes
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -371,14 +371,14 @@ func TestRead(t *testing.T) {
 		if c.Arguments != nil {
 			t.Error("the call keeps memory that the next one reads into")
 		}
-		own := call(`{}`) // perhaps in the buffer's invocation
+		own := call(`{}`) // perhaps with a reused buffer
 		if _, err := v.Call(t.Context(), invoker.RouteTo(tool("echo", echo)), own); err != nil || string(own.Arguments) != `{"n":7}` {
 			t.Errorf("a call from memory: got %v, its arguments are %s", err, own.Arguments)
 		}
 	}
 }
 
-// TestAccount expects an observer to hear of each call once, however it ends.
+// TestAccount checks that an observer is told of each call once, however it ends.
 func TestAccount(t *testing.T) {
 	t.Parallel()
 	var told recorder
@@ -431,7 +431,7 @@ func TestAccount(t *testing.T) {
 	last("the door's own error", "/echo by everybody: 0>0 request_timeout")
 }
 
-// TestTimes measures the phases of a call where that is asked for.
+// TestTimes checks that the phases of a call are measured if that is requested.
 func TestTimes(t *testing.T) {
 	t.Parallel()
 	var told recorder
@@ -455,7 +455,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestConcurrentCalls has calls of several principals side by side: nothing of one is in another.
+// TestConcurrentCalls runs calls of several principals concurrently: no data of one appears in another.
 func TestConcurrentCalls(t *testing.T) {
 	t.Parallel()
 	v := invoker.New(invoker.Options{})

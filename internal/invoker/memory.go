@@ -13,27 +13,27 @@ import (
 )
 
 const (
-	// small is the size in bytes up to which arguments and results do not count as large. Small calls go on while large ones use up the
-	// memory: their arguments are counted apart, and their results are not.
+	// small is the size in bytes up to which arguments and results are not large. Small calls still work while large ones use up the memory: their
+	// arguments are counted separately, and their results are not counted.
 	small = 64 << 10
-	// defaultMemory is Options.Memory where it is zero: 256 calls with the largest arguments that the default limit allows.
+	// defaultMemory is the value for Options.Memory if that is zero: enough for 256 calls with the largest arguments that the default limit allows.
 	defaultMemory = 256 << 20
-	// firstRead is the first size of a buffer, in bytes: more than most calls have. It is not counted: a connection costs more.
+	// firstRead is the first size of a buffer, in bytes. Most calls need less. It is not counted, since a connection costs more.
 	firstRead = 4 << 10
-	// reliefTime is how long arguments wait at most for the memory of others that come slowly.
+	// reliefTime is how long arguments wait at most for the memory of slow ones.
 	reliefTime = time.Second
 )
 
-// A memory counts the bytes of arguments and large results that all calls hold at the same time. Without it, every client
-// that has a connection could hold the largest arguments by not sending their end, and the largest result by not reading it.
+// A memory counts the bytes of arguments and large results that all calls hold at the same time. Without it, every client with a connection could
+// hold the memory of the largest arguments by not sending their end, and of the largest result by not reading it.
 //
 // One caller leaves room for others, however many calls it makes: see room.
 type memory struct {
 	most int64
-	// small is for the buffers of small arguments.
+	// small is the count for the buffers of small arguments.
 	mostSmall int64
 	usedSmall atomic.Int64
-	// large has the sizes of the last results that were large, by the paths of their tools.
+	// large has the size of a tool's last large result, by the tool's path.
 	large sync.Map // of string to int64
 
 	hurry   func() bool
@@ -41,8 +41,8 @@ type memory struct {
 
 	mu    sync.Mutex
 	used  int64
-	held  map[rates.Caller]int64 // by whom; nobody holds 0
-	freed chan struct{}          // closed, and made anew, when something is given back while anybody waits
+	held  map[rates.Caller]int64 // by caller; it has no entries of 0
+	freed chan struct{}          // closed and replaced when memory is given back while anybody waits
 }
 
 func newMemory(most int64, hurry func() bool) *memory {
@@ -52,7 +52,7 @@ func newMemory(most int64, hurry func() bool) *memory {
 	return &memory{most: most, mostSmall: max(small+1, most/4), hurry: hurry, held: map[rates.Caller]int64{}, freed: make(chan struct{})}
 }
 
-// take takes memory with a function whose error says why there is no room, if need be by dropping arguments that come slowly.
+// take takes memory with a function that returns an error if there is no room. If necessary, it ends slow arguments to make room.
 func (m *memory) take(take func() error) error {
 	err := take()
 	if err == nil {
@@ -80,7 +80,7 @@ func (m *memory) take(take func() error) error {
 	}
 }
 
-// growSmall lets a buffer have n bytes more, or says that there is no room.
+// growSmall lets a buffer have n more bytes, or returns an error if there is no room.
 func (m *memory) growSmall(n int64) error {
 	if m.usedSmall.Add(n) <= m.mostSmall {
 		return nil
@@ -108,7 +108,7 @@ func (m *memory) give(b *buffer) {
 	}
 }
 
-// grow lets a buffer have n bytes more, or says why there is no room.
+// grow lets a buffer have n more bytes, or returns an error that says why there is no room.
 func (m *memory) grow(b *buffer, n int64) error {
 	by := b.caller()
 	m.mu.Lock()
@@ -120,7 +120,7 @@ func (m *memory) grow(b *buffer, n int64) error {
 	return nil
 }
 
-// add counts n bytes more for a buffer, which may be less than 0. m.mu is held.
+// add counts n more bytes for a buffer. n may be negative. The caller holds m.mu.
 func (m *memory) add(b *buffer, n int64) {
 	b.held += n
 	m.used += n
@@ -129,14 +129,14 @@ func (m *memory) add(b *buffer, n int64) {
 	}
 }
 
-// leaves is how many times as much as stays free a caller may hold who makes several large calls at a time.
+// leaves bounds what a caller with several large calls may hold: this many times as much as stays free.
 const leaves = 3
 
-// room returns why a caller can't have n bytes more for a call that holds own bytes, or nil. m.mu is held.
+// room returns an error if a caller can't have n more bytes for a call that holds own bytes. The caller of room holds m.mu.
 //
-// A caller may hold three times as much as stays free: three quarters of all while nobody else holds any, and whoever comes then three quarters
-// of the rest. So one that reads none of its results leaves a quarter to others, and several of them leave something, too. A caller's only call
-// just has to fit. And a call that is alone gets what it asks for: a tool whose limit is above all the memory can be called, too.
+// A caller may hold three times as much as stays free: three quarters of all memory while nobody else holds any, and the next caller three quarters
+// of the rest. So a caller that reads none of its results leaves a quarter to others, and several such callers still leave something. A caller's only
+// call just has to fit. A call that is alone gets all it needs, so that even a tool whose limit exceeds the whole memory can be called.
 func (m *memory) room(by rates.Caller, own, n int64) error {
 	free, held := m.most-m.used-n, m.held[by]
 	switch {
@@ -163,7 +163,7 @@ func (m *memory) check(path string, call *wasmtools.Call) error {
 	return m.room(by, 0, last.(int64))
 }
 
-// note notes the size of a result of the tool at a path.
+// note records the size of a result of the tool at a path.
 func (m *memory) note(path string, size int64) {
 	last, noted := m.large.Load(path)
 	switch {
@@ -178,7 +178,7 @@ func errMemory() error {
 	return &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Too many large calls are running; try again later"}
 }
 
-// errOwn is the error where there is room, but not for this caller.
+// errOwn is the error if there is room, but not for this caller.
 func errOwn(by rates.Caller, held, free int64) error {
 	return &wasmtools.Error{
 		Code:    wasmtools.CodeOverloaded,
@@ -192,12 +192,12 @@ func errOwn(by rates.Caller, held, free int64) error {
 type buffer struct {
 	bytes []byte
 	call  *wasmtools.Call
-	by    rates.Caller // who made the call when it began to hold memory
-	held  int64        // bytes that memory counts for it
-	small int64        // bytes that it counts for it as small arguments
+	by    rates.Caller // the caller when the call began to hold memory
+	held  int64        // bytes that the memory counts for it
+	small int64        // bytes that the memory counts for it as small arguments
 }
 
-// caller returns for whom the buffer counts. The principal of a call can change while its arguments come.
+// caller returns the caller for whom the buffer is counted. The principal of a call can change while its arguments arrive.
 func (b *buffer) caller() rates.Caller {
 	if b.held == 0 {
 		b.by = rates.CallerOf(b.call)
@@ -205,7 +205,7 @@ func (b *buffer) caller() rates.Caller {
 	return b.by
 }
 
-// reserve counts a buffer of n bytes instead of the one that there is, as soon as m has room for it.
+// reserve counts a buffer of n bytes instead of the present one, as soon as m has room for it.
 func (b *buffer) reserve(m *memory, n int64) error {
 	switch {
 	case n <= firstRead:
@@ -225,23 +225,23 @@ func (b *buffer) reserve(m *memory, n int64) error {
 	return nil
 }
 
-// next returns the size of the next buffer for what a client has announced as length, or -1. A client that has sent 4 KiB gets what it has
-// announced, up to 64 KiB. From then on the buffer grows as the bytes come, so that a client which promises much and sends little costs little.
+// next returns the size of the next buffer. length is the announced length, or -1. After the first 4 KiB have arrived, the buffer gets the announced
+// size, up to 64 KiB. From then on the buffer grows as bytes arrive, so that a client which announces much and sends little costs little.
 func (b *buffer) next(length, most int64) int64 {
 	n := max(firstRead, 2*int64(len(b.bytes)))
 	if length >= int64(len(b.bytes)) {
 		if len(b.bytes) == firstRead {
 			n = small + 1
 		}
-		n = min(n, max(firstRead, length+1)) // one more, for the end
+		n = min(n, max(firstRead, length+1)) // one more byte, to see the end
 	}
 	return min(n, most)
 }
 
-// read fills b until the end of r, or until most bytes are there. m must grant everything beyond the first buffer.
+// read fills b until the end of r, or until it has most bytes. m must grant everything beyond the first buffer.
 func (b *buffer) read(m *memory, r io.Reader, length, most int64) error {
 	if n := int64(cap(b.bytes)); n > firstRead {
-		if m.growSmall(n) == nil { // it was used before
+		if m.growSmall(n) == nil { // a reused buffer
 			b.small = n
 		} else {
 			b.bytes = nil
@@ -269,15 +269,15 @@ func (b *buffer) read(m *memory, r io.Reader, length, most int64) error {
 	return nil
 }
 
-// A Body is where a message is read into before it is known which tool it calls. Its memory counts as a call's. It is
-// not safe for concurrent use.
+// A Body is what a message is read into before it is known which tool it calls. Its memory is counted like a call's. It is not safe for concurrent
+// use.
 type Body struct {
 	memory *memory
 	buffer buffer
 	most   int64
 }
 
-// NewBody returns a body of most bytes at most, which counts for the caller of a call.
+// NewBody returns a body of at most most bytes, which is counted for the caller of a call.
 func (v *Invoker) NewBody(call *wasmtools.Call, most int64) *Body {
 	return &Body{memory: v.memory, buffer: buffer{call: call}, most: min(most, math.MaxInt64-1)}
 }
@@ -285,13 +285,13 @@ func (v *Invoker) NewBody(call *wasmtools.Call, most int64) *Body {
 // Limit returns the largest size in bytes.
 func (b *Body) Limit() int64 { return b.most }
 
-// TooLarge returns the error of a larger body.
+// TooLarge returns the error for a larger body.
 func (b *Body) TooLarge() error {
 	return &wasmtools.Error{Code: wasmtools.CodeInputTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes", b.most)}
 }
 
-// Read reads r to its end. length is the number of bytes that the client has announced, or -1. An error is r's, TooLarge,
-// or one with CodeOverloaded if there is not enough memory.
+// Read reads r to its end. length is the number of bytes that the client has announced, or -1. The error is one of r, TooLarge, or one with
+// CodeOverloaded if there is not enough memory.
 func (b *Body) Read(r io.Reader, length int64) error {
 	err := b.buffer.read(b.memory, r, length, b.most+1)
 	if int64(len(b.buffer.bytes)) > b.most {
@@ -300,10 +300,10 @@ func (b *Body) Read(r io.Reader, length int64) error {
 	return err
 }
 
-// Bytes returns what has been read. It stays as it is after Release.
+// Bytes returns what has been read. It stays valid after Release.
 func (b *Body) Bytes() []byte { return b.buffer.bytes }
 
-// Release stops counting the memory: because a call counts it from now on, or because nobody needs it any more.
+// Release stops counting the memory, because a call counts it from now on, or because it is no longer needed.
 func (b *Body) Release() {
 	b.memory.give(&b.buffer)
 }

@@ -10,27 +10,27 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
-// told is what a call's observers know of it. It is a part of the Invocation, so that it takes no memory of its own.
+// told is what a call's observers know about it. It is part of the Invocation, so that it needs no allocation.
 type told struct {
 	record invoke.Record
-	ctx    context.Context // with which the call goes on; if nil, it has not begun
+	ctx    context.Context // the context of the call; nil if it has not begun
 	began  time.Time
-	times  wasmtools.Times // for a call that brings none
+	times  wasmtools.Times // used if the call brings none of its own
 }
 
-// describe fills in what is known of a call from its beginning.
+// describe fills in what is known about a call at its beginning.
 func describe(r *invoke.Record, path string, tool *wasmtools.Tool, call *wasmtools.Call) {
 	r.Door, r.RequestID, r.Principal = call.Door, call.RequestID, call.Principal
 	r.Tool, r.Path, r.Depth = tool, path, depth(call)
 }
 
-// Refuse tells observers of a call of the tool at a path that does not get as far as [Invoker.Begin], because its maker has found out why
-// it can't be made. A call that was passed to Begin or Call has been reported already.
+// Refuse tells observers of a call of the tool at a path that was refused before [Invoker.Begin]. A call that was passed to Begin or Call has been
+// reported already.
 func (v *Invoker) Refuse(path string, call *wasmtools.Call, err error) {
 	v.tellRefused(path, nil, call, err)
 }
 
-// tellRefused tells that a call was refused before its arguments were read.
+// tellRefused tells observers that a call was refused before its arguments were read.
 func (v *Invoker) tellRefused(path string, tool *wasmtools.Tool, call *wasmtools.Call, err error) {
 	if len(v.observers) == 0 {
 		return
@@ -42,7 +42,7 @@ func (v *Invoker) tellRefused(path string, tool *wasmtools.Tool, call *wasmtools
 	}
 }
 
-// tellBegan tells that the call begins, and returns the context with which it goes on.
+// tellBegan tells observers that the call begins, and returns the context for the call.
 func (i *Invocation) tellBegan(ctx context.Context) context.Context {
 	t := &i.told
 	describe(&t.record, i.path, i.tool, i.call)
@@ -58,7 +58,7 @@ func (i *Invocation) tellBegan(ctx context.Context) context.Context {
 	return ctx
 }
 
-// tellEnd tells that the call has ended, or that it never began.
+// tellEnd tells observers that the call has ended, or that it never began.
 func (i *Invocation) tellEnd(err error) {
 	t := &i.told
 	if err == nil && i.inside {

@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
-// A recorder notes what it is told.
+// A recorder is an observer that notes what it is told.
 type recorder struct {
 	mu    sync.Mutex
 	lines strings.Builder
@@ -30,7 +30,7 @@ func (o *recorder) note(how string, r *invoke.Record) {
 	o.times, o.took = r.Times, r.Took
 }
 
-// all returns what was noted since the last time.
+// all returns what was noted since the last call.
 func (o *recorder) all() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -47,7 +47,7 @@ func (o *recorder) Refused(r *invoke.Record)                  { o.note("refused"
 
 type spanKey struct{}
 
-// A span is an observer that gives calls a context of its own.
+// A span is an observer that gives calls its own context.
 type span struct {
 	name  string
 	ended []string
@@ -70,7 +70,8 @@ type outer int
 
 func (o outer) Depth() int { return int(o) }
 
-// TestObservers expects several observers to hear of a call and of one inside it, and the first one's context to reach the second and the tools.
+// TestObservers checks that several observers are told of a call and of a nested one, and that the first observer's context reaches the second
+// observer and the tools.
 func TestObservers(t *testing.T) {
 	t.Parallel()
 	first, second := &span{name: "a"}, &span{name: "b"}
@@ -134,7 +135,7 @@ func TestObserversAllocateNothing(t *testing.T) {
 	if none, two := measure(route), measure(route, silent{}, silent{}); none > 3 || two > none {
 		t.Errorf("a call takes %v allocations unobserved, and %v observed; want three of the validation and no more", none, two)
 	}
-	if none, two := measure(off), measure(off, silent{}, silent{}); none > 2 || two > none+1 { // the error with its words, and the record
+	if none, two := measure(off), measure(off, silent{}, silent{}); none > 2 || two > none+1 { // for the error with its message, and for the record
 		t.Errorf("a refused call takes %v allocations unobserved, and %v observed; want 2 and 3", none, two)
 	}
 	v, c, none := invoker.New(invoker.Options{}), call(`{}`), errors.New("none")
@@ -143,7 +144,7 @@ func TestObserversAllocateNothing(t *testing.T) {
 	}
 }
 
-// A gone is a client whose access has been revoked.
+// A gone is a Client whose access has been revoked.
 type gone struct{}
 
 func (gone) Now() (*wasmtools.Generation, *wasmtools.Principal, error) {
@@ -152,7 +153,7 @@ func (gone) Now() (*wasmtools.Generation, *wasmtools.Principal, error) {
 func (gone) Finally(func())      {}
 func (gone) Address() netip.Addr { return netip.Addr{} }
 
-// TestRefusedEarly expects observers to hear of calls that do not get as far as Begin.
+// TestRefusedEarly checks that observers are told of calls that are refused before Begin.
 func TestRefusedEarly(t *testing.T) {
 	t.Parallel()
 	var o recorder

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A slow body has sent a part of its bytes, and its reader waits for the rest until it is hurried.
+// A slowBody has sent a part of its bytes. Its reader waits for the rest until it is hurried.
 type slowBody struct {
 	io.Reader
 	waits, hurried chan struct{}
@@ -28,15 +28,15 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestSlowBodies makes clients send small arguments in part. All of them together take no more than they may: a client that needs more has
-// one given up that comes slowly, and is refused where there is none. Arguments of 4 KiB need none of that memory.
+// TestSlowBodies makes clients send only a part of their small arguments. All of these together stay within their bound: for a client that needs
+// more, a slow one is given up, and if there is none, the client is refused. Arguments of 4 KiB need none of that memory.
 // Proves: Limits hold, one by one and in sum
 func TestSlowBodies(t *testing.T) {
 	t.Parallel()
 	const each = 40 << 10
 	var mu sync.Mutex
 	var slow []*slowBody
-	v := invoker.New(invoker.Options{Memory: 512 << 10, Hurry: func() bool { // 128 KiB of them are for small arguments
+	v := invoker.New(invoker.Options{Memory: 512 << 10, Hurry: func() bool { // of which 128 KiB are for small arguments
 		mu.Lock()
 		defer mu.Unlock()
 		if len(slow) == 0 {
@@ -60,7 +60,7 @@ func TestSlowBodies(t *testing.T) {
 		body := &slowBody{strings.NewReader(strings.Repeat(" ", 8<<10)), make(chan struct{}), make(chan struct{})}
 		go func() {
 			i := begin()
-			err := i.Read(body, each+7) // as many as the others have
+			err := i.Read(body, each+7) // as many as the others
 			i.End(err)
 			ended <- err
 		}()

@@ -15,20 +15,20 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
-// Validation needs up to a hundred times the memory of the arguments if they are all small values, and up to half a second. A tool's author
-// and a client can choose that, and no limit of the tool applies yet. More checks at a time than there are processors would not be faster,
-// but need more memory and keep others waiting. So expensive ones need one of a few places, for which modules take turns, and callers of
-// one module, too. What needs more memory than its place includes takes that from the room of tools.
+// Validation needs up to a hundred times the memory of the arguments, if they consist of small values, and up to half a second. A tool's author and a
+// client can cause that, and no limit of the tool applies yet. More checks at a time than there are processors would not be faster, but need more
+// memory and make others wait. So an expensive check needs one of a few places. Modules take turns for these, and so do callers of one module. A
+// check that needs more memory than its place includes takes it from the memory of tools.
 const (
-	// free is the largest size in bytes of arguments that are checked without a place, as long as they are cheap to check.
+	// free is the size in bytes up to which arguments are checked without a place, as long as the check is cheap.
 	free = 1 << 10
 	// patience is how long a validation waits for its place and its room.
 	patience = 5 * time.Second
-	// leastSpared is the least memory that each expensive place is counted with, in bytes: what arguments that are small need.
+	// leastSpared is the least memory in bytes that an expensive place includes: enough for small arguments.
 	leastSpared = 2 << 20
 )
 
-// A checker is what a validator needs of a *schema.Schema.
+// A checker has the methods of *schema.Schema that a validator needs.
 type checker interface {
 	Validate(body []byte) ([]byte, error)
 	ValidateLittle(body []byte) (valid []byte, ok bool, err error)
@@ -38,14 +38,15 @@ type checker interface {
 
 // A validator checks the arguments of all calls.
 type validator struct {
-	brief  *turns.Places[rates.Caller, string] // for arguments of up to 64 KiB, as long as they are cheap to check
+	brief  *turns.Places[rates.Caller, string] // for arguments of up to 64 KiB, as long as the check is cheap
 	costly *turns.Places[rates.Caller, string] // for all others
-	vast   *turns.Places[rates.Caller, string] // for those that have room, or wait for it, before they have one of the expensive places
-	spared int64                               // bytes that a expensive check may take without room
+	vast   *turns.Places[rates.Caller, string] // for checks that have memory, or wait for it, before they get an expensive place
+	spared int64                               // bytes that an expensive check may take without reserving memory
 	room   func(ctx context.Context, bytes int64) (give func(), err error)
 }
 
-// newValidator returns a validator for calls that may hold that many bytes of arguments: with little memory it does fewer expensive checks at a time.
+// newValidator returns a validator for calls that may hold a number of bytes of arguments. With little memory it runs fewer expensive checks at a
+// time.
 func newValidator(memory int64, room func(ctx context.Context, bytes int64) (give func(), err error)) *validator {
 	n := int64(runtime.GOMAXPROCS(0))
 	costly := max(1, n*min(memory, defaultMemory)/defaultMemory)
@@ -96,7 +97,7 @@ func (v *validator) check(ctx context.Context, s checker, module string, call *w
 // within is ValidateWithin in one of the places for expensive checks. ok is false if the check needs more memory.
 func (v *validator) within(ctx context.Context, s checker, module string, call *wasmtools.Call, need int64) (valid []byte, ok bool, err error) {
 	by := rates.CallerOf(call)
-	// Who waits for room keeps nobody from a expensive place, and those who have some are few.
+	// A check that waits for memory holds no expensive place, and few checks have memory at a time.
 	if need > v.spared {
 		if err := enter(ctx, v.vast, by, module, call); err != nil {
 			return nil, true, err
@@ -115,7 +116,7 @@ func (v *validator) within(ctx context.Context, s checker, module string, call *
 	return s.ValidateWithin(call.Arguments, max(need, v.spared))
 }
 
-// take takes room for a check. A call inside another one does not wait: its outer calls hold some, and all who hold some may be such calls.
+// take reserves memory for a check. A nested call does not wait: its outer calls may hold such memory, and so may those of all other waiting calls.
 func (v *validator) take(ctx context.Context, call *wasmtools.Call, bytes int64) (give func(), err error) {
 	waiting := ctx
 	if call.Outer != nil {
@@ -141,7 +142,7 @@ var (
 	errNoRoom = &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Other calls use the memory that checking the arguments needs; try again later"}
 )
 
-// ended is the error of a wait whose context is done for a cause.
+// ended is the error for a wait whose context has ended with a cause.
 func ended(cause error) error {
 	if busy, ok := errors.AsType[*wasmtools.Error](cause); ok {
 		return busy
@@ -149,7 +150,7 @@ func ended(cause error) error {
 	return &wasmtools.Error{Code: wasmtools.CodeCancelled, Err: cause}
 }
 
-// little is ValidateLittle in a place. ok is true if there is none.
+// little is ValidateLittle in one of the places for brief checks.
 func (v *validator) little(ctx context.Context, s checker, module string, call *wasmtools.Call) (valid []byte, ok bool, err error) {
 	by := rates.CallerOf(call)
 	if err := enter(ctx, v.brief, by, module, call); err != nil {
@@ -159,8 +160,7 @@ func (v *validator) little(ctx context.Context, s checker, module string, call *
 	return s.ValidateLittle(call.Arguments)
 }
 
-// enter takes a place, which leaving gives back. It waits until ctx is done, for some seconds, and not beyond the end of the call inside
-// which this one is made.
+// enter takes a place. leave gives it back. It waits for some seconds, but not after ctx is done, nor after the end of the outer call.
 func enter(ctx context.Context, p *turns.Places[rates.Caller, string], by rates.Caller, module string, call *wasmtools.Call) error {
 	if p.Try(by, module) {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// TestPlaces makes modules wait for a place: they take turns, whichever wants most.
+// TestPlaces makes modules wait for places: they take turns, even if one of them wants more.
 // Proves: Limits hold, one by one and in sum
 func TestPlaces(t *testing.T) {
 	t.Parallel()
@@ -79,13 +79,13 @@ func TestPlaces(t *testing.T) {
 	})
 }
 
-// outer is a call inside which another one is made, that ends at a time.
+// outer is an outer call with a deadline.
 type outer time.Time
 
 func (outer) Depth() int        { return 0 }
 func (o outer) Ends() time.Time { return time.Time(o) }
 
-// counting counts the checks of another schema that run at a time, and keeps each until it is let go.
+// counting wraps a schema. It counts the checks that run at a time, and holds each until it is released.
 type counting struct {
 	*schemas.Schema
 	mu            sync.Mutex
@@ -107,8 +107,8 @@ func (c *counting) Validate(body []byte) ([]byte, error) {
 	return c.Schema.Validate(body)
 }
 
-// TestDearValidations makes a hostile module's schema take long to check small bodies: few are checked at a time, and another module's calls
-// go on meanwhile.
+// TestDearValidations has a hostile module whose schema takes long to check small bodies: few are checked at a time, and another module's calls still
+// work.
 // Proves: Limits hold, one by one and in sum
 func TestDearValidations(t *testing.T) {
 	t.Parallel()
@@ -137,7 +137,7 @@ func TestDearValidations(t *testing.T) {
 		<-costly.entered
 	}
 	plain := schemas.MustCompile(`{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"}}}}`)
-	for _, n := range []int{1, 100, 10_000} { // no place, and one of the brief ones
+	for _, n := range []int{1, 100, 10_000} { // without a place, and in a brief one
 		if err := call("plain", plain, []byte(`{"a":[`+strings.Repeat("1999,", n)+`1]}`)); err != nil {
 			t.Error(err)
 		}
@@ -149,7 +149,7 @@ func TestDearValidations(t *testing.T) {
 	}
 }
 
-// TestFilledInCounts makes a schema make a large body of a small one: it counts like one that a client sent.
+// TestFilledInCounts has a schema whose defaults turn a small body into a large one: the memory counts as if a client had sent it.
 // Proves: Limits hold, one by one and in sum
 func TestFilledInCounts(t *testing.T) {
 	t.Parallel()
@@ -168,7 +168,7 @@ func TestFilledInCounts(t *testing.T) {
 		_, err := v.Call(t.Context(), RouteTo(&wasmtools.Tool{Name: "large", Parameters: (*schema.Schema)(large), Caller: wasmtools.CallerFunc(run)}), &wasmtools.Call{Principal: wasmtools.Everybody()})
 		return err
 	}
-	for range 2 { // it is given back
+	for range 2 { // twice, since the memory must be given back
 		if err := call(); err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +178,7 @@ func TestFilledInCounts(t *testing.T) {
 	}
 }
 
-// TestDearPlaces: with little memory few expensive checks run at a time, since each may take a hundred times its arguments.
+// TestDearPlaces: with little memory, few expensive checks run at a time, since each may take a hundred times the memory of its arguments.
 // Proves: Limits hold, one by one and in sum
 func TestDearPlaces(t *testing.T) {
 	t.Parallel()
@@ -190,8 +190,8 @@ func TestDearPlaces(t *testing.T) {
 	}
 }
 
-// TestRoom makes a check take room for what it needs before it begins, and give it back. One that finds no room fails, and small
-// ones ask for none.
+// TestRoom checks that a check reserves the memory that it needs before it begins, and gives it back. A check that gets none fails, and small checks
+// reserve none.
 // Proves: Limits hold, one by one and in sum
 func TestRoom(t *testing.T) {
 	t.Parallel()
@@ -205,7 +205,7 @@ func TestRoom(t *testing.T) {
 		body   string
 		full   bool
 		inside bool
-		asks   int // how often there is room
+		asks   int // how often memory is requested
 		code   wasmtools.Code
 	}{
 		{name: "small", schema: plain, body: numbers(1000), full: true},

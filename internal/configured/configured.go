@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// Sources returns the sources of tools in the order of their precedence: first the one of Tools, and then Sources.
+// Sources returns the sources of tools in the order of their precedence: first the directory in Tools, and then Sources.
 func Sources(c *config.Config) []config.Source {
 	var all []config.Source
 	if c.Tools.Directory != "" {
@@ -24,7 +24,7 @@ func Sources(c *config.Config) []config.Source {
 	return append(all, c.Sources...)
 }
 
-// Place returns where a source is, for people: a path, a repository with what of it is served, or a bucket.
+// Place returns where a source is, for messages: a path, a repository with its tag, range or digest, or a bucket.
 func Place(s config.Source) string {
 	switch {
 	case s.Bucket != "":
@@ -53,8 +53,8 @@ func Policy(c *config.Config) wasmtools.Policy {
 	return wasmtools.Policy{Allowlist: c.Tools.Allowlist, Enabled: c.Tools.Enabled, Disabled: c.Tools.Disabled, Reasons: c.Tools.Reasons}
 }
 
-// Principals returns the callers that a configuration names: everybody, those of declared tokens, and one named "token" for all tokens
-// without a name. Callers of the state, an issuer or a certificate are not known before they call.
+// Principals returns the callers that a configuration names: everybody, those of declared tokens, and one named "token" for all tokens without a
+// name. Callers with a token of the state, from an issuer or with a certificate are not known before they call.
 func Principals(c *config.Config) (all []*wasmtools.Principal, err error) {
 	if len(c.Auth.Tokens) > 0 {
 		p, err := wasmtools.NewPrincipal("token", wasmtools.OriginToken, "*")
@@ -76,13 +76,13 @@ func Principals(c *config.Config) (all []*wasmtools.Principal, err error) {
 	return all, nil
 }
 
-// Open reports whether callers need not show who they are, as long as there are no tokens in the state either.
+// Open reports whether callers need no credentials, provided that there are no tokens in the state either.
 func Open(c *config.Config) bool {
 	a := &c.Auth
 	return !a.Required && len(a.Tokens)+len(a.Declared)+len(a.Certificates) == 0 && a.OIDC.Issuer == ""
 }
 
-// NeedRestart returns the keys that differ in c from those a server was started with, and that take effect only at a start.
+// NeedRestart returns the keys that take effect only at a start, and whose values in c differ from those at the server's start.
 func NeedRestart(started, c *config.Config) []string {
 	return needRestart(reflect.ValueOf(started).Elem(), reflect.ValueOf(c).Elem())
 }
@@ -100,7 +100,7 @@ func needRestart(started, now reflect.Value) (keys []string) {
 	return keys
 }
 
-// fixed returns what of a setting needs a restart: of sources, all that a reload does not take up.
+// fixed returns the part of a setting that needs a restart. For sources, that is everything that a reload does not change.
 func fixed(setting any) any {
 	sources, ok := setting.([]config.Source)
 	if !ok {
@@ -118,7 +118,7 @@ func fixedSource(s config.Source) config.Source {
 	return s
 }
 
-// SourcesOfRestart returns the places of the sources that came, went, or have other keys than a reload takes up, for people.
+// SourcesOfRestart returns the places, for messages, of the sources that were added, removed, or changed in a way that needs a restart.
 func SourcesOfRestart(started, c *config.Config) (places []string) {
 	was, is := map[string]config.Source{}, map[string]config.Source{}
 	for _, s := range started.Sources {
@@ -146,7 +146,7 @@ func SourcesOfRestart(started, c *config.Config) (places []string) {
 	return places
 }
 
-// ForEveryTool reports whether a grant is for every tool and will be.
+// ForEveryTool reports whether a grant applies to every tool, including later ones.
 func ForEveryTool(g *config.Grant) bool {
 	for part := range strings.SplitSeq(strings.TrimPrefix(g.Match, "/"), "/") {
 		if part != "*" && part != "**" {
@@ -156,10 +156,10 @@ func ForEveryTool(g *config.Grant) bool {
 	return true
 }
 
-// Entries are the entries of the list of [tools] that counts, by what they name.
+// Entries are the entries of the list of [tools] that applies, by what they name.
 type Entries map[string]int
 
-// EntriesOf returns the entries of the list that counts.
+// EntriesOf returns the entries of the list that applies.
 func EntriesOf(c *config.Config) Entries {
 	list := c.Tools.Disabled
 	if c.Tools.Allowlist {
@@ -175,7 +175,7 @@ func EntriesOf(c *config.Config) Entries {
 	return all
 }
 
-// Nearest returns the index of the entry that names the tool at a path such as "/math/add", or else the nearest namespace that it is in.
+// Nearest returns the index of the entry that names the tool at a path such as "/math/add", or else the entry for the nearest namespace around it.
 func (e Entries) Nearest(path string) (index int, ok bool) {
 	for scope := path; ; scope = scope[:max(1, strings.LastIndexByte(scope, '/'))] {
 		if i, ok := e[scope]; ok {

@@ -21,18 +21,18 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
-// A Difference says in words what one configuration has other than another one, for the log of a reload. It has nothing of tokens, and no text
-// where a secret may stand: of those keys it says only that they changed.
+// A Difference describes how one configuration differs from another one, for the log of a reload. It never contains tokens, or the values of keys
+// that may hold a secret: of such a key it says only that it changed.
 type Difference struct {
 	Settings []string // such as "server.hosts: +tools.example.com"
 	Limits   []string // such as "timeout: 5s → 1m" or "math/*: memory: 64MiB → 1GiB"
 	Grants   []string // such as "weather/*: http: +https://api.example.com, headers"
 }
 
-// maxShown is how many bytes of a value, and of an element of a list, a Difference shows.
+// maxShown is how many bytes of a value or a list element a Difference shows.
 const maxShown = 100
 
-// DifferenceOf returns what now has other than before, of what a reload takes up.
+// DifferenceOf returns how now differs from before, in the keys that take effect at a reload.
 func DifferenceOf(before, now *config.Config) Difference {
 	return Difference{Settings: settingsDifference(before, now), Limits: limitsDifference(before, now), Grants: grantsDifference(before, now)}
 }
@@ -46,7 +46,7 @@ func (to *changes) value(key, before, now string) {
 	}
 }
 
-// maxListed is how many elements of a list are shown that come or go.
+// maxListed is how many added or removed elements of a list are shown.
 const maxListed = 10
 
 func (to *changes) list(key string, before, now []string) {
@@ -80,19 +80,19 @@ func (to *changes) list(key string, before, now []string) {
 	}
 }
 
-// silent notes a change of what may have a secret.
+// silent notes a change of a key that may hold a secret, without its value.
 func (to *changes) silent(key string, before, now any) {
 	if !reflect.DeepEqual(before, now) {
 		*to = append(*to, key)
 	}
 }
 
-// shown returns a value for a Difference. It leaves out words that look like tokens, since one may stand in the wrong place.
+// shown returns a value for a Difference. It leaves out words that look like tokens, since a token may be in the wrong place.
 func shown(s string) string {
 	return text.Clip(likeTokens.ReplaceAllStringFunc(s, withoutToken), maxShown)
 }
 
-// likeTokens are words that are long enough for a token, which has a digit.
+// likeTokens matches words that are long enough for a token. A token also has a digit.
 var likeTokens = regexp.MustCompile(`[A-Za-z0-9_+=-]{16,}`)
 
 func withoutToken(word string) string {
@@ -149,7 +149,7 @@ func settingsDifference(before, now *config.Config) []string {
 	return to
 }
 
-// tokensDifference tells of declared tokens by their names.
+// tokensDifference describes changes of declared tokens by their names.
 func tokensDifference(before, now *config.Config) (all []string) {
 	name := func(t *config.Token) string { return t.Name }
 	for _, line := range byMatch(before.Auth.Declared, now.Auth.Declared, name, func(was, is []config.Token) changes {
@@ -220,7 +220,7 @@ func limitsDifference(before, now *config.Config) []string {
 	})...)
 }
 
-// over returns what overrides of one pattern set together.
+// over returns the limits that all overrides with one pattern set together.
 func over(list []config.Override) (l limits.Limits) {
 	for _, o := range list {
 		l = limittable.Over(o.Limits, l)
@@ -240,7 +240,7 @@ func grantsDifference(before, now *config.Config) []string {
 	})
 }
 
-// shownOf returns what may be told of a kind's keys in each grant.
+// shownOf returns what may be shown of a kind's keys in each grant.
 func shownOf(k *capability.Kind, grants []config.Grant) (all [][]keys.Shown) {
 	for i := range grants {
 		rule := grants[i].Rules[k.Name]
@@ -256,7 +256,7 @@ func shownOf(k *capability.Kind, grants []config.Grant) (all [][]keys.Shown) {
 	return all
 }
 
-// rules notes what is different of the rules that one capability has in two lists of grants.
+// rules notes how the rules of one capability differ between two lists of grants.
 func (to *changes) rules(was, is [][]keys.Shown) {
 	first := slices.Concat(was, is)
 	if len(first) == 0 {
@@ -268,7 +268,7 @@ func (to *changes) rules(was, is [][]keys.Shown) {
 		_, hides := first[0][at].Hidden()
 		switch {
 		case format != nil:
-			last := func(grants [][]keys.Shown) (n int64) { // the last one that says so counts
+			last := func(grants [][]keys.Shown) (n int64) { // the last one that is set applies
 				for _, g := range grants {
 					number, _ := g[at].Number()
 					n = cmp.Or(number, n)
@@ -301,8 +301,8 @@ func (to *changes) rules(was, is [][]keys.Shown) {
 	}
 }
 
-// byMatch returns what changed in tables; tables with the same pattern count as one. An order of patterns that has changed counts, as later
-// tables win.
+// byMatch returns what changed in tables. Tables with the same pattern count as one. A changed order of patterns is a change, too, since later tables
+// win.
 func byMatch[T any](before, now []T, match func(*T) string, difference func(was, is []T) changes) (all []string) {
 	group := func(list []T) (by map[string][]T, order []string) {
 		by = map[string][]T{}

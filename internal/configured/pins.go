@@ -11,10 +11,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// Pins are those of a configuration. They never change and are safe for concurrent use. Nil has none.
+// Pins are the pins of a configuration. They never change and are safe for concurrent use. A nil *Pins has no pins.
 type Pins struct{ all []pinned }
 
-// A pinned is what files must have that one match is for.
+// A pinned is one match, and the digests that its files may have.
 type pinned struct {
 	match   string
 	digests []string
@@ -38,7 +38,7 @@ func PinsOf(c *config.Config) *Pins {
 	return p
 }
 
-// Check returns why a file of a name in its source, with tools of these paths, may not have a digest, or nil. Each match that is for it must
+// Check returns why a file with a name in its source, and with tools at these paths, may not have a digest, or nil. Each match for the file must
 // allow the digest.
 func (p *Pins) Check(name string, paths []string, digest string) error {
 	if p == nil {
@@ -53,7 +53,7 @@ func (p *Pins) Check(name string, paths []string, digest string) error {
 	return nil
 }
 
-// isFile reports whether what a pin matches is the name of a file.
+// isFile reports whether a pin's match is the name of a file.
 func isFile(match string) bool { return strings.Contains(match, ".") }
 
 func (p *pinned) isFor(name string, paths []string) bool {
@@ -63,7 +63,7 @@ func (p *pinned) isFor(name string, paths []string) bool {
 	return p.tool(paths) != ""
 }
 
-// tool returns the first of some paths that is pinned, or "".
+// tool returns the first of these paths that is pinned, or "".
 func (p *pinned) tool(paths []string) string {
 	if isFile(p.match) {
 		return ""

@@ -17,14 +17,14 @@ import (
 type Unmatched struct {
 	// Key is the place of the entry, such as "tools.disabled[0]" or "override[2].match".
 	Key string
-	// Entry is the entry if it looks like a tool: if there is one with a similar name, or others in its namespace. Otherwise it is
-	// empty, as it may be a secret in the wrong place.
+	// Entry is the entry if it looks like a tool: if there is a tool with a similar name, or one in the same namespace. Otherwise it is empty, since
+	// the entry may be a secret in the wrong place.
 	Entry string
 	// Meant is an existing tool or namespace with a similar name, or empty.
 	Meant string
 }
 
-// String says it in a sentence.
+// String describes u in a sentence.
 func (u Unmatched) String() string {
 	message := "the entry matches no tool"
 	if u.Entry != "" && isFile(u.Entry) {
@@ -38,11 +38,11 @@ func (u Unmatched) String() string {
 	return message
 }
 
-// maxGuesses is the number of entries for which a similar name is looked for: each is compared with all names.
+// maxGuesses is how many entries get a search for a similar name, which compares an entry with all names.
 const maxGuesses = 20
 
-// UnmatchedOf returns the entries of Tools.Disabled and Tools.Enabled and the patterns of Overrides, Pins, Grants and declared tokens that match none of
-// the tools at paths such as "/math/add", and the pins that match none of the files with these names in their sources either.
+// UnmatchedOf returns the entries of Tools.Disabled and Tools.Enabled, and the patterns of Overrides, Pins, Grants and declared tokens, that match
+// none of the tools at paths such as "/math/add". A pin is included only if it also matches none of the files, which are named as in their sources.
 func UnmatchedOf(c *config.Config, paths, files []string) []Unmatched {
 	known := map[string]struct{}{} // tools and namespaces
 	for _, path := range paths {
@@ -59,7 +59,7 @@ func UnmatchedOf(c *config.Config, paths, files []string) []Unmatched {
 	var all []Unmatched
 	add := func(key, entry string) {
 		u := Unmatched{Key: key}
-		typed := strings.TrimSuffix(strings.TrimPrefix(entry, "/"), "/*") // which means the same
+		typed := strings.TrimSuffix(strings.TrimPrefix(entry, "/"), "/*") // these mean the same
 		if len(all) < maxGuesses && !strings.Contains(typed, "*") {
 			u.Meant = text.Nearest(typed, names)
 		}

@@ -18,25 +18,25 @@ const (
 	connectTimeout = 10 * time.Second
 	maxRedirects   = 5
 	maxTries       = 3
-	maxWait        = 5 * time.Second // between two tries; whoever has to wait longer is told
+	maxWait        = 5 * time.Second // between two tries; if the wait is longer, the caller gets an error
 	maxRetryAfter  = time.Hour
 )
 
-// ErrSlow is what an answer of a registry ends with that does not come, or hardly does.
+// ErrSlow is the error for an answer of a registry that does not arrive, or too slowly.
 var ErrSlow = errors.New("the registry is too slow")
 
-// A BusyError means that a registry wants to be left alone for a time.
+// A BusyError means that a registry asks to be left alone for a time.
 type BusyError struct {
 	Status int
 	After  time.Duration
 }
 
-// Error says for how long.
+// Error says how long the registry wants to be left alone.
 func (e *BusyError) Error() string {
 	return fmt.Sprintf("the registry answered %d, and wants to be asked again in %v", e.Status, e.After.Round(time.Second))
 }
 
-// guard sends requests. It lets none of them fall back to HTTP, tries harmless ones again, and ends answers that stall.
+// guard sends requests. It never lets one fall back to HTTP, retries harmless ones, and ends answers that stall.
 type guard struct {
 	base  http.RoundTripper
 	plain bool   // the registry itself is asked over HTTP
@@ -44,7 +44,7 @@ type guard struct {
 	stall time.Duration
 }
 
-// RoundTrip sends a request. Requests by redirects and for tokens come here, too.
+// RoundTrip sends a request. Requests after redirects and for tokens also go through it.
 func (g *guard) RoundTrip(q *http.Request) (*http.Response, error) {
 	if q.URL.Scheme != "https" && (q.URL.Scheme != "http" || !g.plain) {
 		return nil, fmt.Errorf("the registry leads to %s without TLS, which is not followed", q.URL.Host)
@@ -84,23 +84,23 @@ func (g *guard) RoundTrip(q *http.Request) (*http.Response, error) {
 	}
 }
 
-// hasSecret reports whether a request has credentials: in a header, or in the form by which a token is asked for.
+// hasSecret reports whether a request has credentials: in a header, or in the form of a token request.
 func hasSecret(q *http.Request) bool {
 	return q.Header.Get("Authorization") != "" || q.Header.Get("Content-Type") == "application/x-www-form-urlencoded"
 }
 
-// passes reports whether an answer may be another one soon.
+// passes reports whether another try may soon get a different answer.
 func passes(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
 }
 
-// refused reports whether asking again is of no use.
+// refused reports whether another try would be pointless.
 func refused(err error) bool {
 	var forbidden *forbiddenError
 	return errors.As(err, &forbidden) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// retryAfter reads the header of that name.
+// retryAfter reads the header Retry-After.
 func retryAfter(header string, now time.Time) (after time.Duration, ok bool) {
 	if header == "" {
 		return 0, false
@@ -131,14 +131,14 @@ func (g *guard) once(q *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// A body is an answer's.
+// A body is the body of an answer.
 type body struct {
 	*trickle.Body
-	most int64 // bytes that it may have; 0 means whoever reads it sees to that
+	most int64 // bytes that it may have; 0 means that the reader checks that
 	read int64
 }
 
-// Read reads what comes.
+// Read reads the body as it arrives.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.Body.Read(p)
 	if errors.Is(err, trickle.ErrStalled) || errors.Is(err, trickle.ErrSlow) {
@@ -150,7 +150,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errLongPage is what a page of a list ends with that is too long. The library below would take it for one that was cut off.
+// errLongPage is the error for a page of a list that is too long. Otherwise the library below would report a truncated page.
 var errLongPage = fmt.Errorf("a page of the registry's list has more than %d MiB", maxPage>>20)
 
 // isList reports whether the answer at a path of a registry is a page of a list.
@@ -158,7 +158,7 @@ func isList(path string) bool {
 	return strings.HasSuffix(path, "/tags/list") || path == "/v2/_catalog" || strings.Contains(path, "/referrers/")
 }
 
-// checkRedirect bounds redirects. The library below takes credentials off those that leave the registry.
+// checkRedirect bounds redirects. The library below removes credentials from redirects that leave the registry.
 func checkRedirect(q *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return &forbiddenError{fmt.Errorf("the registry redirects more than %d times", maxRedirects)}
@@ -169,7 +169,7 @@ func checkRedirect(q *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// A forbiddenError is why the client doesn't go somewhere.
+// A forbiddenError means that the client must not connect somewhere.
 type forbiddenError struct{ error }
 
 func (e *forbiddenError) Unwrap() error { return e.error }

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/trickle"
 )
 
-// TestStall has an answer begin, and then send nothing more: package trickle ends it, and the guard says whose it was.
+// TestStall has an answer that begins, and then sends nothing more: package trickle ends it, and the guard says that it was the registry's.
 func TestStall(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {

@@ -12,8 +12,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
 )
 
-// A caller calls a tool of one version of its module. It works after that version was replaced: a call that was about to begin
-// is made on the old one.
+// A caller calls a tool of one version of its module. It still works after that version was replaced: a call that was about to begin runs on the old
+// version.
 type caller struct{ tool *sandbox.Tool }
 
 var (
@@ -21,25 +21,25 @@ var (
 	_ tools.Bounded    = caller{}
 )
 
-// IsRunner tells that the sandbox has looked at what it returns.
+// IsRunner marks a Runner: the sandbox has checked the result.
 func (caller) IsRunner() {}
 
-// IsBounded tells that the sandbox ends a call inside another one in time.
+// IsBounded marks a Bounded: the sandbox ends a nested call in time.
 func (caller) IsBounded() {}
 
-// Places tells how many calls of the tool run and how many wait for their turn, and how many may.
+// Places returns how many calls of the tool run and wait for their turn, and how many may.
 func (c caller) Places() (running, waiting, places, queue int) {
 	s, most := c.tool.State(), c.tool.Limits()
 	return s.Running, s.Waiting, most.Concurrency, most.Queue
 }
 
-// Holding tells what the tool's program holds.
+// Holding returns how much the tool's program holds.
 func (c caller) Holding() sandbox.Holding { return c.tool.Holding() }
 
 // Call runs the tool in the sandbox.
 func (c caller) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) {
 	spec := sandbox.CallSpec{Input: call.Arguments, Principal: (*tools.Origin)(call), Listener: call.Listener, Counter: (*counter)(call), Fuel: &call.Fuel}
-	if w, ok := ctx.(hostcall.Watcher); ok { // the call is recorded
+	if w, ok := ctx.(hostcall.Watcher); ok { // the call is being recorded
 		spec.Counter = watched{(*counter)(call), w}
 	}
 	if call.Outer != nil {
@@ -64,7 +64,7 @@ func (c caller) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) 
 	return result, nil
 }
 
-// A counter is a call whose uses the sandbox counts. It is the same memory, so that no call allocates one.
+// A counter is a wasmtools.Call for which the sandbox counts uses. It is a conversion of the call's type, so it costs no allocation.
 type counter wasmtools.Call
 
 // Used counts a use.
@@ -79,13 +79,13 @@ func (c *counter) Used(u hostcall.Use) {
 	(*wasmtools.Call)(c).Used(use)
 }
 
-// A watched is a counter of a call of which somebody wants to know each use.
+// A watched is a counter that also reports each single use.
 type watched struct {
 	*counter
 	hostcall.Watcher
 }
 
-// translate turns the sandbox's error into the service's.
+// translate turns an error of the sandbox into one of the service.
 func translate(err error) error {
 	var failed *sandbox.Error
 	if !errors.As(err, &failed) {
@@ -101,7 +101,7 @@ func translate(err error) error {
 	}
 }
 
-// code is the table from outcomes to codes. An outcome that is not in it is our fault, not the client's.
+// code maps outcomes to codes. An outcome that is not in the table is a bug of ours, not the client's fault.
 func code(o sandbox.Outcome) wasmtools.Code {
 	switch o {
 	case sandbox.ToolError:

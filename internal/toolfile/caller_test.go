@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// lines are a listener that counts what it hears.
+// lines is a listener that counts log lines.
 type lines map[string]int
 
 func (l lines) Log(level slog.Level, source, line string) {
@@ -23,7 +23,7 @@ func (l lines) Progress(done, total float64, message string) {
 	l[fmt.Sprintf("%v of %v: %s", done, total, message)]++
 }
 
-// TestListenerHearsGuest makes a listener hear what a guest logs during its call, and as much of it as the tool may log.
+// TestListenerHearsGuest checks that a listener gets what a guest logs during its call, within the tool's limit.
 func TestListenerHearsGuest(t *testing.T) {
 	t.Parallel()
 	m := built(t, sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/hostile/log"), manifestText(t, "", "a", "b", "c", "d", "noisy")), limits.Limits{LogLines: 20})

@@ -14,11 +14,11 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// maxEngine bounds an engine section, and each of its words that a manifest repeats, in bytes.
+// maxEngine bounds an engine section in bytes, and each of its values that a manifest repeats.
 const maxEngine = 4 << 10
 
-// engineOf returns what a module's engine section says it is, such as "cpython 3.13.5 (1f0c2a9b)", or "" if it has none: then it
-// is not an interpreter with a script.
+// engineOf returns the engine in a module's engine section, such as "cpython 3.13.5 (1f0c2a9b)". It returns "" for a module without such a section,
+// which is not an interpreter with a script.
 func engineOf(binary *wasmbin.Module) (string, error) {
 	section, ok, err := binary.Custom(manifest.EngineSection)
 	if err != nil || !ok {
@@ -39,7 +39,7 @@ func engineOf(binary *wasmbin.Module) (string, error) {
 	return fmt.Sprintf("%s (%s)", said.Version, said.Revision), nil
 }
 
-// withEngine returns the text of a manifest, an object with members, with the engine as its first one.
+// withEngine returns the text of a manifest, a JSON object, with the engine as its first member.
 func withEngine(manifest []byte, engine string) ([]byte, error) {
 	name, err := json.Marshal(engine)
 	if err != nil {
@@ -49,25 +49,25 @@ func withEngine(manifest []byte, engine string) ([]byte, error) {
 	return append(append(append([]byte(`{"engine": `), name...), ", "...), members...), nil
 }
 
-// A ScriptError is what an interpreter says is wrong with its script. Its text is for the script's author, as it is: the place,
-// the line, and what to do.
+// A ScriptError is an interpreter's error about its script. Its text can be shown to the script's author unchanged: the place, the line, and what to
+// do.
 type ScriptError struct{ Text string }
 
 // Error returns the text.
 func (e *ScriptError) Error() string { return e.Text }
 
-// describeError returns the error of toolsrv_describe for people.
+// describeError returns a readable error for a failed toolsrv_describe.
 func describeError(engine string, err error) error {
 	failed, ok := errors.AsType[*sandbox.Error](err)
 	switch {
 	case !ok:
-	case failed.Outcome == sandbox.ToolError && engine == "": // what the SDK says of the author's declarations
+	case failed.Outcome == sandbox.ToolError && engine == "": // the SDK's error about the author's declarations
 		return err
 	case failed.Outcome == sandbox.ToolError:
 		return &ScriptError{failed.Message}
 	case engine == "":
 	case failed.Outcome == sandbox.Cancelled, failed.Outcome == sandbox.Overloaded, failed.Outcome == sandbox.Internal: // not the script's fault
-	default: // the trace is the interpreter's
+	default: // the trace is from the interpreter, not from the script
 		return fmt.Errorf("the script can't be started: %s", failed.Message)
 	}
 	return fmt.Errorf("run toolsrv_describe: %s%w", explain(err), err)

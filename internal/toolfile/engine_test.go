@@ -23,7 +23,7 @@ func withSection(t *testing.T, section string) []byte {
 	return module
 }
 
-// TestEngine makes the engine section of a module become a member of the manifest: of one that is packed, and of one that is run.
+// TestEngine checks that the engine section of a module becomes a member of the manifest, whether the module is packed or run.
 func TestEngine(t *testing.T) {
 	t.Parallel()
 	engine := sandboxtest.Engine(t, sandbox.Config{})
@@ -47,8 +47,8 @@ func TestEngine(t *testing.T) {
 	}
 }
 
-// TestScriptSpins describes a script that computes without end: the error is about the script, and not the interpreter's trace. It has no
-// place in the script, so it is not a ScriptError, and its caller puts the file's name before it.
+// TestScriptSpins describes a script that computes without end: the error is about the script rather than the interpreter's trace. It names no place
+// in the script, so it is not a ScriptError, and the caller puts the file's name before it.
 func TestScriptSpins(t *testing.T) {
 	t.Parallel()
 	spin, err := wasmbin.SetCustom(testkit.Fixture(t, "wat/hostile/describe_spin"), manifest.EngineSection, []byte(`{"version":"a","revision":"b"}`))
@@ -94,7 +94,7 @@ func TestEngineHostile(t *testing.T) {
 	}
 }
 
-// TestDescribedBefore makes a module that was described be known at once by a later engine with the same cache.
+// TestDescribedBefore: a later engine with the same cache knows the description of a module at once.
 func TestDescribedBefore(t *testing.T) {
 	t.Parallel()
 	dir, module := t.TempDir(), withSection(t, `{"name":"python","version":"cpython 3.13.5","revision":"1f0c","capacity":1}`)

@@ -20,10 +20,10 @@ import (
 
 // A Trial is the result of trying an example of a tool.
 type Trial struct {
-	// Path is the tool's, and Number the example's place in its list, from 1.
+	// Path is the path of the tool, and Number the example's place in its list, from 1.
 	Path   string `json:"path"`
 	Number int    `json:"example"`
-	// Arguments and Want are the example's; Want is nil if it has no result. Got is the result, nil if the call failed.
+	// Arguments and Want are from the example; Want is nil if it has no result. Got is the actual result, or nil if the call failed.
 	Arguments json.RawMessage `json:"arguments"`
 	Want      json.RawMessage `json:"want,omitempty"`
 	Got       json.RawMessage `json:"got,omitempty"`
@@ -31,12 +31,12 @@ type Trial struct {
 	Problem string `json:"problem,omitempty"`
 	// Err is why the call failed, or nil.
 	Err error `json:"-"`
-	// Took is what the call took.
+	// Took is how long the call took.
 	Took time.Duration `json:"-"`
 }
 
-// TryExamples calls the tools with the arguments of their examples, in order, and passes each Trial to tell. A result has to
-// equal the example's, as a JSON value, and to fit the tool's own result schema. It ends early when ctx does.
+// TryExamples calls the tools with the arguments of their examples, in order, and passes each Trial to tell. A result must equal that of the example,
+// as a JSON value, and fit the tool's result schema. TryExamples ends early if ctx does.
 func (m *Module) TryExamples(ctx context.Context, tell func(Trial)) {
 	v := invoker.New(invoker.Options{})
 	for i, t := range m.tools {
@@ -85,7 +85,7 @@ func problemOf(err error) string {
 	return text + listed(failed.Violations)
 }
 
-// violationsOf returns what in a value does not fit a schema, to be appended to a sentence that says so.
+// violationsOf returns a list of a value's violations of a schema, to be appended to a sentence.
 func violationsOf(err error) string {
 	misfit, ok := errors.AsType[*misfit.Error](err)
 	if !ok {
@@ -113,7 +113,7 @@ func listed(all []misfit.Violation) string {
 	return text
 }
 
-// difference says where a result differs from what is wanted, both JSON. It is "" if they are the same value.
+// difference says where a result differs from the expected one, both in JSON. It returns "" if they are the same value.
 func difference(got, want []byte) string {
 	var g, w jsontree.Tree
 	if err := g.Read(string(got)); err != nil {
@@ -128,7 +128,7 @@ func difference(got, want []byte) string {
 	return differ(&g, &w, 0, 0, nil)
 }
 
-// differ says where two values that are not the same differ first.
+// differ says where two different values first differ.
 func differ(g, w *jsontree.Tree, at, wanted int32, path []string) string {
 	got, want := &g.Values[at], &w.Values[wanted]
 	place := ""
@@ -156,7 +156,7 @@ func differ(g, w *jsontree.Tree, at, wanted int32, path []string) string {
 		}
 		delete(others, key)
 	}
-	// Everything that was wanted is there, so something else must be, too.
+	// All expected members are there, so there must be an unexpected one.
 	return fmt.Sprintf("%s%q is unexpected", place, text.Short(slices.Min(slices.Collect(maps.Keys(others)))))
 }
 

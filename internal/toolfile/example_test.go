@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestTryExamples tries examples of a tool that gives back its arguments.
+// TestTryExamples tries examples of a tool that returns its arguments.
 func TestTryExamples(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -51,7 +51,7 @@ func TestTryExamples(t *testing.T) {
 	}
 }
 
-// TestTryExamplesStops ends with its context, and tells each failure.
+// TestTryExamplesStops: TryExamples ends with its context, and reports each failure.
 func TestTryExamplesStops(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(manifestText(t, "", "spin"), `"parameters"`, `"examples":[{"arguments":{}},{"arguments":{}},{"arguments":{}}],"parameters"`, 1)

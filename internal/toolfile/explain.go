@@ -2,8 +2,8 @@ package toolfile
 
 import "strings"
 
-// advice says what to do about errors that many authors meet. It looks at the error, at a trace if the module names its functions, and
-// at what the guest prints.
+// advice says what to do about errors that many authors meet. A mark is looked for in the error, in a trace if the module names its functions, and in
+// the guest's output.
 var advice = [...]struct{ mark, says string }{
 	{"reflectlite.RawType).AssignableTo", `the tool panics with "reflect: unimplemented: AssignableTo with interface": TinyGo up to 0.40.1 breaks encoding/json in a program ` +
 		`that uses errors.As; use toolsrv.AsType instead, leave out the library that calls it, or build the tool with Go`},
@@ -15,7 +15,7 @@ var advice = [...]struct{ mark, says string }{
 	{"sys/thread/unsupported.rs", "there are no threads in the sandbox, and nothing to wait for: do the work in one thread"},
 	{"std/src/thread/", "there are no threads in the sandbox: do the work in one thread"},
 	{"operation not supported on this platform", "a tool has no files, sockets or threads of its own: use toolsrv::http for requests, take contents as arguments, or grant files"},
-	{"without a scheduler", goroutines}, // of TinyGo's compiler, and of its runtime
+	{"without a scheduler", goroutines}, // from TinyGo's compiler and its runtime
 	{"function did not finish", "a goroutine that the call waits for never ends: make it end, or do its work in the call"},
 	{"(*fmt.ss).", "fmt.Sscan and the like panic on wrong input, and TinyGo can't recover from panics: use strconv, or build the tool with Go"},
 	{"errno 76", "a tool has no files except in granted directories: declare them in the manifest's needs (files), or take contents as an argument"},
@@ -25,7 +25,7 @@ var advice = [...]struct{ mark, says string }{
 
 const goroutines = "with TinyGo a tool has no goroutines, no timers and nothing that needs them (go, time.After, context.WithTimeout, net/http): do without them, or remove the line //toolsrv:tinygo to build the tool with Go"
 
-// Advice returns what to do about an error of a guest, or "". It goes by the error's text, or by a line that the guest has printed.
+// Advice returns what to do about a guest's error, or "". It looks at the error's text, or at a line that the guest has printed.
 func Advice(text string) string {
 	for _, a := range advice {
 		if strings.Contains(text, a.mark) {
@@ -35,7 +35,7 @@ func Advice(text string) string {
 	return ""
 }
 
-// explain returns what to do about an error of toolsrv_describe, and a colon, or "". What a panic prints may be lost.
+// explain returns what to do about an error of toolsrv_describe, followed by a colon, or "". The output of a panic may be lost.
 func explain(err error) string {
 	if says := Advice(err.Error()); says != "" {
 		return says + ": "

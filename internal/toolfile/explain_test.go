@@ -14,7 +14,7 @@ func section(id byte, content string) string {
 	return string([]byte{id, byte(len(content))}) + content
 }
 
-// panicking returns a module whose toolsrv_describe traps in a function of that name.
+// panicking returns a module whose toolsrv_describe traps in a function with this name.
 func panicking(function string) []byte {
 	text := func(s string) string { return string([]byte{byte(len(s))}) + s }
 	const trap = "\x03\x00\x00\x0b" // unreachable, without locals
@@ -27,7 +27,7 @@ func panicking(function string) []byte {
 		section(0, text("name")+section(1, "\x01\x00"+text(function))))
 }
 
-// TestExplain: the author of a module that a fault of TinyGo breaks learns what is wrong, and what to do.
+// TestExplain: if a fault of TinyGo breaks a module, its author is told what is wrong, and what to do.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	engine := sandboxtest.Engine(t, sandbox.Config{})

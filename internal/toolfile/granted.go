@@ -13,18 +13,18 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A Granter says what tools were granted. It is safe for concurrent use.
+// A Granter knows the grants of tools. It is safe for concurrent use.
 type Granter interface {
-	// For returns what the tool at a path such as "/weather/now" was granted of its needs.
+	// For returns which of its needs the tool at a path such as "/weather/now" was granted.
 	For(path string, needs wasmtools.Needs) granted.Tool
 }
 
-// waitingPlaces is how many calls of a tool that waits for others run at a time, unless the configuration says. Such a call holds
-// memory, which is accounted for, but no processor.
+// waitingPlaces is how many calls run at a time of a tool that mostly waits, unless the configuration says otherwise. Such a call holds memory, which
+// is accounted for, but no processor.
 const waitingPlaces = 64
 
-// Places returns how many calls of a tool run at a time under a configuration's limits: of one that waits for services or other tools, or
-// of any other.
+// Places returns how many calls of a tool run at a time under a configuration's limits. It depends on whether the tool waits for services or other
+// tools.
 func Places(l limits.Limits, waits bool) int {
 	switch {
 	case l.Concurrency > 0:
@@ -35,13 +35,13 @@ func Places(l limits.Limits, waits bool) int {
 	return limittable.Default().Concurrency
 }
 
-// An allowance is what one tool was given beside its file.
+// An allowance is what one tool was given in addition to its file.
 type allowance struct {
 	limits  limits.Limits
 	granted granted.Tool
 }
 
-// allowanceOf returns what the tool at a path is given. Without a granter it is granted nothing.
+// allowanceOf returns the allowance of the tool at a path. Without a granter it is granted nothing.
 func allowanceOf(path string, needs wasmtools.Needs, limitsFor func(path string) limits.Limits, granter Granter) (l allowance) {
 	if limitsFor != nil {
 		l.limits = limitsFor(path)
@@ -65,7 +65,7 @@ func (l *allowance) equal(other *allowance) bool {
 // programs are a module's programs with settings, by the settings.
 type programs map[string]*sandbox.Program
 
-// with returns the program with settings: the one of before, if there is one.
+// with returns the program with settings: the existing one, if there is one.
 func (p programs) with(plain *sandbox.Program, settings []byte, before programs) (*sandbox.Program, error) {
 	if settings == nil {
 		return plain, nil
@@ -84,7 +84,7 @@ func (p programs) with(plain *sandbox.Program, settings []byte, before programs)
 	return program, nil
 }
 
-// close closes those that others do not have.
+// close closes the programs that others does not have.
 func (p programs) close(others programs) {
 	for key, program := range p {
 		if others[key] != program {

@@ -16,7 +16,7 @@ func (w waits) For(string, wasmtools.Needs) granted.Tool {
 	return granted.Tool{Waits: bool(w)}
 }
 
-// TestPlaces: tools that wait for others get more places than those that compute, unless their number is configured.
+// TestPlaces: tools that mostly wait get more places than those that compute, unless the number is configured.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	waiting := max(64, 4*runtime.GOMAXPROCS(0))

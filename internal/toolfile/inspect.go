@@ -9,27 +9,26 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 )
 
-// A Report says what is in a module. Its JSON is stable. Names in it are the file's own and may hold anything.
+// A Report says what is in a module. Its JSON is stable. Names in it come from the file and must not be trusted.
 type Report struct {
 	Digest string `json:"digest"` // SHA-256, hexadecimal
 	Size   int    `json:"size"`   // bytes
 	SDK    string `json:"sdk,omitempty"`
-	// Manifest is nil if none is embedded, or a bad one: then ManifestError says why. Described means that it is not embedded
-	// but was returned by toolsrv_describe; Inspect itself runs nothing.
+	// Manifest is nil if none is embedded. It is also nil if the embedded one is bad, and then ManifestError says why. Described means that the
+	// manifest is not embedded but was returned by toolsrv_describe; Inspect itself runs nothing.
 	Manifest      *manifest.Manifest `json:"manifest,omitempty"`
 	Described     bool               `json:"described,omitempty"`
 	ManifestError string             `json:"manifest_error,omitempty"`
-	// Imports, Exports, Memories (in bytes), Tables (in elements) and Sections have 1,000 entries at most. Left counts the
-	// others.
+	// Imports, Exports, Memories (in bytes), Tables (in elements) and Sections have at most 1,000 entries. Left counts the others.
 	Imports  []Symbol  `json:"imports"`
 	Exports  []Symbol  `json:"exports"`
 	Memories []Limit   `json:"memories"`
 	Tables   []Limit   `json:"tables"`
 	Sections []Section `json:"sections"`
 	Left     Left      `json:"left,omitzero"`
-	// Features are the features beyond WebAssembly 1.0 that types and code use.
+	// Features are the features beyond WebAssembly 1.0 that the module's types and code use.
 	Features []string `json:"features"`
-	// ResetsInPlace means that an instance can be used again after a call. Otherwise NoReset says why not.
+	// ResetsInPlace means that an instance can be reused after a call. Otherwise NoReset says why not.
 	ResetsInPlace bool   `json:"resets_in_place"`
 	NoReset       string `json:"no_reset,omitempty"`
 	// Refused says why the code is refused. Inspect does not look for other reasons to refuse a module.
@@ -68,15 +67,15 @@ type Section struct {
 	Size   int    `json:"size"` // bytes, the head included
 }
 
-// maxListed is how many of a kind a Report lists. A hostile file has thousands of sections, and of exports whose types take
+// maxListed is how many entries of each kind a Report lists. A hostile file may have thousands of sections, and thousands of exports whose types take
 // kilobytes each.
 const maxListed = 1000
 
 // pageSize is the unit of a memory's limits, in bytes.
 const pageSize = 64 << 10
 
-// Inspect reports what is in a module, without running or compiling it. It fails only if content is not a module. Whatever else
-// is wrong with it is in the report.
+// Inspect reports what is in a module, without running or compiling it. It fails only if content is not a module. All other problems are in the
+// report.
 func Inspect(content []byte) (*Report, error) {
 	binary, err := wasmbin.Parse(content)
 	if err != nil {
@@ -100,7 +99,7 @@ func Inspect(content []byte) (*Report, error) {
 	for _, e := range first(binary.Exports(), &r.Left.Exports) {
 		r.Exports = append(r.Exports, symbol("", e.Name, e.Kind, e.Type, e.Global))
 	}
-	for _, m := range binary.Memories() { // there are 100 at most
+	for _, m := range binary.Memories() { // there are at most 100
 		r.Memories = append(r.Memories, limit(m.Min*pageSize, m.Max*pageSize, m.HasMax, m.Imported))
 	}
 	for _, t := range first(binary.Tables(), &r.Left.Tables) {
@@ -118,7 +117,7 @@ func Inspect(content []byte) (*Report, error) {
 	return r, nil
 }
 
-// readManifest reads the manifest that is embedded, if there is one.
+// readManifest reads the embedded manifest, if there is one.
 func (r *Report) readManifest(binary *wasmbin.Module) {
 	text, err := embedded(binary)
 	if err == nil && text != nil {
@@ -146,7 +145,7 @@ func (r *Report) judge(binary *wasmbin.Module) {
 	}
 }
 
-// first returns the part of a list that a Report lists, and sets left to the number of the others.
+// first returns the beginning of a list for a Report, and sets left to the number of other entries.
 func first[T any](list []T, left *int) []T {
 	n := min(len(list), maxListed)
 	*left = len(list) - n

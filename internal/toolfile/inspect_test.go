@@ -51,7 +51,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// TestInspectOdd has modules that no server takes reported all the same, or refused with a reason.
+// TestInspectOdd inspects modules that no server accepts: they are still reported, or refused with a reason.
 func TestInspectOdd(t *testing.T) {
 	t.Parallel()
 	answer := testkit.Fixture(t, "catalog/answer")
@@ -59,7 +59,7 @@ func TestInspectOdd(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		content []byte
-		says    string // in the JSON, or in the error
+		says    string // expected in the JSON, or in the error
 		fails   bool
 	}{
 		{"empty", nil, "not a WebAssembly module", true},
@@ -98,7 +98,7 @@ func TestInspectOdd(t *testing.T) {
 	}
 }
 
-// TestInspectFixtures inspects every fixture; none is without a report.
+// TestInspectFixtures inspects every fixture, and each must give a report.
 func TestInspectFixtures(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../testdata/wat/*/*.wasm")
@@ -116,7 +116,7 @@ func TestInspectFixtures(t *testing.T) {
 	}
 }
 
-// No bytes make Inspect panic.
+// FuzzInspect checks that no content makes Inspect panic.
 func FuzzInspect(f *testing.F) {
 	f.Add(testkit.Fixture(f, "catalog/answer"))
 	f.Add(sandboxtest.WithManifest(f, testkit.Fixture(f, "wat/good/fresh"), manifestText(f, "", "one")))

@@ -15,9 +15,9 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// A Finding is something that a server takes, but that some clients refuse or misunderstand.
+// A Finding is something that a server accepts, but that some clients refuse or misunderstand.
 type Finding struct {
-	// Rule is a stable word.
+	// Rule is the stable name of the rule.
 	Rule string `json:"rule"`
 	// Tool is the tool's name.
 	Tool string `json:"tool"`
@@ -41,11 +41,11 @@ const (
 	ruleExample = "example"     // examples that don't fit the schemas
 )
 
-// maxFindings is how many findings a manifest can have. An author corrects the first ones first.
+// maxFindings is how many findings are returned for a manifest. An author corrects the first ones first.
 const maxFindings = 100
 
-// Lint looks for what clients of the module's tools stumble over: what the function Lint finds in the manifest, and examples that
-// do not fit the schemas. It returns 100 findings at most. The module must have been described.
+// Lint looks for what may cause trouble for clients of the module's tools: what the function Lint finds in the manifest, and examples that do not fit
+// the schemas. It returns at most 100 findings. The module must have been described.
 func (m *Module) Lint() []Finding {
 	all := Lint(m.manifest)
 	for i, t := range m.manifest.Tools {
@@ -72,7 +72,7 @@ func (m *Module) Lint() []Finding {
 	return all
 }
 
-// Lint looks for what clients of a manifest's tools stumble over. It returns 100 findings at most, in the order of the manifest.
+// Lint looks for what may cause trouble for clients of a manifest's tools. It returns at most 100 findings, in the order of the manifest.
 func Lint(m *manifest.Manifest) []Finding {
 	var all []Finding
 	for _, t := range m.Tools {
@@ -95,7 +95,7 @@ func Lint(m *manifest.Manifest) []Finding {
 // A linter lints one tool.
 type linter struct {
 	tool     string
-	path     []string // to where it is; joined for findings only, since a hostile path is long
+	path     []string // the path to the current place; joined only for findings, since a hostile path is long
 	findings []Finding
 }
 
@@ -110,14 +110,14 @@ func (l *linter) add(rule, format string, args ...any) {
 	l.findings = append(l.findings, Finding{rule, l.tool, strings.Join(tokens, "/"), fmt.Sprintf(format, args...)})
 }
 
-// at calls f one step below.
+// at calls f one step deeper.
 func (l *linter) at(token string, f func()) {
 	l.path = append(l.path, token)
 	f()
 	l.path = l.path[:len(l.path)-1]
 }
 
-// root lints the top of the schema of the arguments. Clients show its members; forms and agents fill them in.
+// root lints the top of the schema of the arguments. Clients show its members, and forms and agents fill them in.
 func (l *linter) root(parameters json.RawMessage) {
 	var top map[string]json.RawMessage
 	if json.Unmarshal(parameters, &top) != nil {
@@ -145,7 +145,7 @@ func (l *linter) text(text json.RawMessage) {
 	l.schema(value)
 }
 
-// The members of a schema that hold schemas. The values of all others, such as enum, are data.
+// These members of a schema hold schemas. The values of all others, such as enum, are data.
 var (
 	holdSchemas = map[string]bool{"items": true, "additionalItems": true, "contains": true, "additionalProperties": true,
 		"propertyNames": true, "if": true, "then": true, "else": true, "not": true, "allOf": true, "anyOf": true, "oneOf": true,
@@ -177,10 +177,10 @@ func (l *linter) schema(value any) {
 	}
 }
 
-// propertyName matches the names of arguments that the interfaces of language models take.
+// propertyName matches the names of arguments that the APIs of language models accept.
 var propertyName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-// named lints the schemas of an object that holds them by name.
+// named lints the schemas in an object of named schemas.
 func (l *linter) named(schemas map[string]any, properties bool) {
 	for _, name := range slices.Sorted(maps.Keys(schemas)) {
 		l.at(name, func() {
@@ -192,7 +192,7 @@ func (l *linter) named(schemas map[string]any, properties bool) {
 	}
 }
 
-// media lints what a schema says of the contents of a string.
+// media lints what a schema says about the contents of a string.
 func (l *linter) media(schema map[string]any) {
 	encoding, encoded := schema["contentEncoding"].(string)
 	if encoded && encoding != "base64" {

@@ -67,7 +67,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestLintExamples tells examples that don't fit, and of several tools each by its own schemas.
+// TestLintExamples finds examples that don't fit, each checked against its own tool's schemas.
 func TestLintExamples(t *testing.T) {
 	t.Parallel()
 	const text = `{"abi":1,"tools":[
@@ -129,7 +129,7 @@ func TestLintIsBounded(t *testing.T) {
 	}
 }
 
-// Whatever a manifest is taken with is linted without harm.
+// FuzzLint checks that every manifest which is accepted can be linted safely.
 func FuzzLint(f *testing.F) {
 	f.Add(`{"type":"object","properties":{"a":{"$ref":"#/$defs/a","b":1}},"$defs":{"a":{"$dynamicRef":"#x"}}}`)
 	f.Add(`{"allOf":[{"not":{"items":[true,false,1]}}],"properties":{"a b":[]}}`)

@@ -7,7 +7,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/manifest"
 )
 
-// manifestText returns a manifest whose tools have these names and take any object.
+// manifestText returns a manifest whose tools have these names and accept any object.
 func manifestText(t testing.TB, namespace string, names ...string) string {
 	t.Helper()
 	m := manifest.Manifest{ABI: manifest.ABI, Namespace: namespace}

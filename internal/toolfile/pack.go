@@ -12,10 +12,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 )
 
-// Pack returns a copy of a module with its manifest embedded, and the manifest. If said, a manifest as JSON, is nil, the manifest comes
-// from the module: from its export toolsrv_describe, which is run, or else from the section that it has already. A manifest that is given
-// replaces both, but must not give other numbers to the tools that the module describes. What the module says of itself gets the
-// engine, if it has one. A server takes what Pack returns, in whatever folder. A script that is to blame is a *ScriptError.
+// Pack returns a copy of a module with its manifest embedded, and the manifest. If said, a manifest as JSON, is nil, the manifest comes from the
+// module: from its export toolsrv_describe, which is run, or else from the section that it already has. A given manifest replaces both, but must not
+// change the numbers of the tools that the module describes. If the module describes itself, its engine is added to the manifest. A server accepts
+// what Pack returns, in any folder. If a script is to blame, the error is a *ScriptError.
 func Pack(ctx context.Context, engine *sandbox.Engine, content, said []byte) ([]byte, *manifest.Manifest, error) {
 	packed, m, err := PackModule(ctx, engine, content, said)
 	if err != nil {
@@ -25,7 +25,7 @@ func Pack(ctx context.Context, engine *sandbox.Engine, content, said []byte) ([]
 	return packed, m.Manifest(), nil
 }
 
-// PackModule does what Pack does, and returns the module with its tools, for the caller to close.
+// PackModule does what Pack does, and returns the module with its tools. The caller closes it.
 func PackModule(ctx context.Context, engine *sandbox.Engine, content, said []byte) ([]byte, *Module, error) {
 	binary, err := wasmbin.Parse(content)
 	if err != nil {
@@ -35,7 +35,7 @@ func PackModule(ctx context.Context, engine *sandbox.Engine, content, said []byt
 	if err != nil {
 		return nil, nil, err
 	}
-	defer program.Close() // when what is packed has its code and its snapshot
+	defer program.Close() // once the packed module has its code and its snapshot
 	text, err := manifestOf(ctx, program, binary, said)
 	if err != nil {
 		return nil, nil, err
@@ -55,7 +55,7 @@ func PackModule(ctx context.Context, engine *sandbox.Engine, content, said []byt
 	return packed, m, nil
 }
 
-// manifestOf returns the text of a module's manifest. It is valid.
+// manifestOf returns the text of a module's manifest, which is valid.
 func manifestOf(ctx context.Context, program *sandbox.Program, binary *wasmbin.Module, given []byte) ([]byte, error) {
 	interpreter, err := engineOf(binary)
 	if err != nil {
@@ -65,7 +65,7 @@ func manifestOf(ctx context.Context, program *sandbox.Program, binary *wasmbin.M
 	source := "result of toolsrv_describe"
 	switch {
 	case program.Describes():
-		if err = program.Compile(ctx); err != nil { // not within the time that the module has
+		if err = program.Compile(ctx); err != nil { // so that compiling does not use up the module's time limit
 			return nil, err
 		}
 		if told, err = program.Describe(ctx); err != nil {
@@ -93,7 +93,7 @@ func manifestOf(ctx context.Context, program *sandbox.Program, binary *wasmbin.M
 		}
 		return told, nil
 	}
-	given = bytes.TrimSpace(bytes.TrimPrefix(given, []byte("\ufeff"))) // some editors write a byte order mark; JSON has none
+	given = bytes.TrimSpace(bytes.TrimPrefix(given, []byte("\ufeff"))) // some editors write a byte order mark, which JSON does not allow
 	if other, err = ParseManifest(given); err == nil && own != nil {
 		err = sameNumbers(own, other)
 	}
@@ -103,7 +103,7 @@ func manifestOf(ctx context.Context, program *sandbox.Program, binary *wasmbin.M
 	return given, nil
 }
 
-// sameNumbers returns an error if a tool would be called by the number of another. A tool may be renamed.
+// sameNumbers returns an error if a tool would be called by another tool's number. A tool may be renamed.
 func sameNumbers(told, given *manifest.Manifest) error {
 	if len(given.Tools) > len(told.Tools) {
 		return fmt.Errorf("it has %d tools, but the module describes %d", len(given.Tools), len(told.Tools))

@@ -71,13 +71,13 @@ func TestPack(t *testing.T) {
 			if got := strings.Join(names, " "); got != c.tools {
 				t.Errorf("got the tools %q, want %q", got, c.tools)
 			}
-			// Listing it runs nothing any more.
+			// Listing the packed module runs nothing.
 			loaded, err := toolfile.Load(engine, packed, toolfile.Place{})
 			if err != nil || loaded.Manifest() == nil {
 				t.Fatalf("load what was packed: %v", err)
 			}
 			loaded.Close()
-			// All else is as it was.
+			// Everything else is unchanged.
 			bare, err := wasmbin.SetCustom(packed, manifest.Section, nil)
 			if err != nil {
 				t.Fatal(err)

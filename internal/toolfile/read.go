@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// ReadFile reads a module's file for a command. It is an error if the file is larger than a module may be.
+// ReadFile reads a module's file for a command. It returns an error if the file is larger than a module may be.
 func ReadFile(name string) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -36,7 +36,7 @@ func ReadFile(name string) ([]byte, error) {
 	return content, nil
 }
 
-// isFile reports whether there is a file of a name.
+// isFile reports whether a file with a name exists.
 func isFile(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.Mode().IsRegular()

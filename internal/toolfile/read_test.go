@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 )
 
-// TestReadFileOfOthers names what is not a module to commands that read one: the error says which command is for it.
+// TestReadFileOfOthers gives other kinds of files to commands that read a module: the error says which command is for such a file.
 func TestReadFileOfOthers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

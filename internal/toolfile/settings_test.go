@@ -23,8 +23,8 @@ func (b byPath) For(path string, _ wasmtools.Needs) (g granted.Tool) {
 	return g
 }
 
-// TestSettings gives two tools of a module settings, the same and others, and changes them. Each tool reads its own, in its start and in its
-// calls. A tool whose settings are the same stays, and one that a change has replaced goes on with its own for calls that still have it.
+// TestSettings gives two tools of a module equal or different settings, and changes them. Each tool reads its own, in its start and in its calls. A
+// tool with unchanged settings stays. A replaced tool keeps its settings for calls that still use it.
 // Proves: Nothing without a grant
 func TestSettings(t *testing.T) {
 	t.Parallel()
@@ -48,7 +48,7 @@ func TestSettings(t *testing.T) {
 		name        string
 		start, call string // settings
 		kept        string // which tools stay
-		modules     int    // that the engine has then
+		modules     int    // number of modules in the engine afterwards
 	}{
 		{"the same", `{"n":1}`, `{"n":1}`, "false false", 2},
 		{"again", `{"n":1}`, `{"n":1}`, "true true", 2},

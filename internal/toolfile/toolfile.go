@@ -1,9 +1,9 @@
-// Package toolfile makes tools of a .wasm file: it reads the manifest, or runs the module to be told it, compiles the schemas,
-// and gives each tool its limits. It also embeds a manifest into a file, reports what is in a file without running it, and
+// Package toolfile makes tools of a .wasm file: it reads the manifest or runs the module to get it, compiles the schemas, and gives each tool its
+// limits. It also embeds a manifest into a file, reports what is in a file without running it, and
 // lints schemas for clients.
 //
-// The catalog and the author's commands share it, so that a server takes what a command accepts. Files are foreign: what they
-// say is checked before anything is allocated or run because of it.
+// The catalog and the author's commands share it, so that a server accepts what a command accepts. Files are not trusted: their content is checked
+// before anything is allocated or run because of it.
 package toolfile
 
 import (
@@ -24,18 +24,18 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// A Place is where a file lies.
+// A Place says where a file lies and how it may be loaded.
 type Place struct {
 	// Folder is the file's folder in its source, with slashes, or empty at the top. It is the namespace if the manifest has
 	// none.
 	Folder string
-	// Prefix is put before the namespace, wherever that comes from; if empty, nothing is.
+	// Prefix is put before the namespace, wherever that comes from. It may be empty.
 	Prefix string
-	// Source names the file for people.
+	// Source names the file in messages.
 	Source string
 	// Replaces is whether the file replaces one that is served.
 	Replaces bool
-	// Most is how many bytes of memory loading the file may take meanwhile; 0 means any number.
+	// Most is how many bytes of memory loading the file may take; 0 means any number.
 	Most int64
 }
 
@@ -44,26 +44,26 @@ type Module struct {
 	runs       *sandbox.Engine // the program
 	program    *sandbox.Program
 	place      Place
-	size       int64  // of the content, or the bundle
-	said       []byte // by toolsrv_describe, if reading it may take more than the place allows
+	size       int64  // of the content or, for a script, of the bundle
+	said       []byte // output of toolsrv_describe, kept if reading it may take more memory than the place allows
 	engine     string // the interpreter in it, or ""
 	namespace  string
-	kept       int64              // bytes that were asked for because of the manifest
+	kept       int64              // bytes that were reserved because of the manifest
 	manifest   *manifest.Manifest // nil: the module must be run to be described
-	describes  bool               // the manifest is what the module says of itself, now or when it was run before
+	describes  bool               // the manifest is the module's own description, from this run or an earlier one
 	schemas    []pair             // of each tool of the manifest
 	paths      []string           // the same
 	needs      []wasmtools.Needs  // the same
 	tools      []*wasmtools.Tool  // in the order of the manifest
 	allowances []allowance        // of each tool
-	configured programs           // those with settings, of the tools that have some
+	configured programs           // the programs with settings, for the tools that have some
 }
 
 // A pair is the schemas of a tool; result is nil if there is none.
 type pair struct{ parameters, result *schemas.Schema }
 
-// Load checks a file's content and reads its manifest, without compiling or running anything: the manifest of a file that has none is known
-// where an equal one was described before. Nothing of content is kept, unless Load fails. Close frees what it returns.
+// Load checks a file's content and reads its manifest, without compiling or running anything. If the file has no manifest section, its manifest is
+// known only if an equal file was described before. Nothing of content is kept, unless Load fails. Close frees the Module.
 func Load(engine *sandbox.Engine, content []byte, place Place) (*Module, error) {
 	if err := place.allows(loadCopies * int64(len(content))); err != nil {
 		return nil, err
@@ -75,8 +75,8 @@ func Load(engine *sandbox.Engine, content []byte, place Place) (*Module, error) 
 	return load(engine, wasmbin.Made{Module: binary}, int64(len(content)), place)
 }
 
-// LoadMade does what Load does for a module that was made of a script. Only the bundle, which must not be changed from now on, takes memory: its engine
-// is there anyway.
+// LoadMade is Load for a module that was made from a script. The bundle must not be changed from now on. Only the bundle takes memory, since the
+// engine is shared.
 func LoadMade(engine *sandbox.Engine, made wasmbin.Made, place Place) (*Module, error) {
 	size := int64(len(made.Bundle))
 	if made.Bundle == nil {
@@ -88,7 +88,7 @@ func LoadMade(engine *sandbox.Engine, made wasmbin.Made, place Place) (*Module, 
 	return load(engine, made, size, place)
 }
 
-// load loads a module, whose own part has size bytes.
+// load loads a module whose own part has size bytes.
 func load(engine *sandbox.Engine, made wasmbin.Made, size int64, place Place) (*Module, error) {
 	if text, err := embedded(made.Module); err == nil { // otherwise readManifest tells
 		if err := place.allows(loadCopies*size + manifestNeeds(text)); err != nil {
@@ -167,7 +167,7 @@ func (m *Module) setManifest(said *manifest.Manifest, size int) error {
 		if err != nil {
 			return fmt.Errorf("tool %s: %w", t.Name, err)
 		}
-		if err := m.keep(s.size()); err != nil { // before the next one takes as much
+		if err := m.keep(s.size()); err != nil { // before the next schema takes as much
 			return err
 		}
 		m.schemas = append(m.schemas, s)
@@ -180,11 +180,11 @@ func (m *Module) setManifest(said *manifest.Manifest, size int) error {
 	return nil
 }
 
-// documentCopies is how many times the text of a manifest is kept, besides the schemas as they were written and compiled: what its tools
-// add to each list that clients ask for.
+// documentCopies is how many times the text of a manifest is kept, in addition to the written and compiled schemas: in the lists that clients
+// request.
 const documentCopies = 6
 
-// keep counts the memory that is kept of a manifest.
+// keep counts the memory that is kept for a manifest.
 func (m *Module) keep(bytes int64) error {
 	if m.kept += bytes; m.program.Keep(bytes, m.place.Replaces) {
 		return nil
@@ -192,13 +192,13 @@ func (m *Module) keep(bytes int64) error {
 	return &RoomError{Needs: m.kept, Limit: m.runs.ManifestUse().Limit}
 }
 
-// A RoomError means that a file's manifest would take more memory than the manifests of all files leave.
+// A RoomError means that a file's manifest needs more memory than the manifests of all other files leave.
 type RoomError struct {
 	Needs int64 // bytes, at least
 	Limit int64 // of all together
 }
 
-// Error says what to do.
+// Error says how much memory is missing, and what to do.
 func (e *RoomError) Error() string {
 	return fmt.Sprintf("the schemas and texts of its tools need %s of memory or more, and with those of all other tools that exceeds the limit of %s: shorten them, remove other tools, or raise server.memory",
 		text.Size(e.Needs), text.Size(e.Limit))
@@ -246,10 +246,10 @@ func (m *Module) Paths() []string {
 	return slices.Clone(m.paths)
 }
 
-// Compile waits until the module is compiled. If ctx ends first, the compilation goes on.
+// Compile waits until the module is compiled. If ctx ends first, the compilation continues.
 func (m *Module) Compile(ctx context.Context) error { return m.program.Compile(ctx) }
 
-// Describe runs the module to learn its manifest, unless that is embedded. A script that is to blame is a *ScriptError.
+// Describe runs the module to get its manifest, unless that is embedded. If a script is to blame, the error is a *ScriptError.
 func (m *Module) Describe(ctx context.Context) error {
 	if m.manifest != nil {
 		return nil
@@ -264,7 +264,7 @@ func (m *Module) Describe(ctx context.Context) error {
 	return m.take(text)
 }
 
-// Allow changes how many bytes of memory Describe may take besides the sandbox's memory, as Most of the module's place says.
+// Allow changes how many bytes of memory Describe may take in addition to the sandbox's memory. It replaces the Most of the module's place.
 func (m *Module) Allow(most int64) { m.place.Most = most }
 
 // take makes the output of toolsrv_describe the module's manifest.
@@ -284,7 +284,7 @@ func (m *Module) take(text []byte) error {
 	return m.setManifest(read, len(text))
 }
 
-// A MemoryError means that a tool's limit of memory is below what its module declares. No call could begin.
+// A MemoryError means that a tool's memory limit is below what its module declares, so that no call could begin.
 type MemoryError struct {
 	Path         string
 	Needs, Limit int64 // in bytes
@@ -298,9 +298,8 @@ func (e *MemoryError) Error() string {
 // errUndescribed means that Describe was not called.
 var errUndescribed = errors.New("the module has not been described yet")
 
-// Build makes the module's tools with the limits of their paths, and with what they were granted; nil limits are the sandbox's
-// defaults, and a nil granter grants nothing. A second Build changes both: a tool whose limits and grants are the same stays, with the
-// calls that run and wait. If Build fails, the tools stay as they were.
+// Build makes the module's tools with their limits and grants. Nil limits mean the sandbox's defaults, and a nil granter grants nothing. Another
+// Build changes both: a tool with the same limits and grants stays, with its running and waiting calls. If Build fails, the tools stay as they were.
 func (m *Module) Build(limitsFor func(path string) limits.Limits, granter Granter) (err error) {
 	if m.manifest == nil {
 		return errUndescribed
@@ -358,7 +357,7 @@ func (m *Module) Build(limitsFor func(path string) limits.Limits, granter Grante
 	return nil
 }
 
-// isBuilt reports whether the tools have these limits and grants already, as nearly all have when a configuration changes.
+// isBuilt reports whether the tools already have these limits and grants, which is true for nearly all tools when a configuration changes.
 func (m *Module) isBuilt(limitsFor func(path string) limits.Limits, granter Granter) bool {
 	for i := range m.tools {
 		l := allowanceOf(m.paths[i], m.needs[i], limitsFor, granter)
@@ -383,7 +382,7 @@ func (m *Module) CheckMemory() error {
 // Tools returns the tools that Build made, in the order of the manifest. The slice must not be changed.
 func (m *Module) Tools() []*wasmtools.Tool { return m.tools }
 
-// Close frees the program. Calls of its tools that run, or that an old generation begins, go on.
+// Close frees the program. Running calls of its tools, and calls that an old generation still begins, continue.
 func (m *Module) Close() {
 	m.configured.close(nil)
 	m.program.Close() // documented not to fail

@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// built returns a module whose tools are built, and closes it with the test.
+// built returns a module with built tools, and closes it with the test.
 func built(t *testing.T, content []byte, l limits.Limits) *toolfile.Module {
 	t.Helper()
 	m, err := toolfile.Load(sandboxtest.Engine(t, sandbox.Config{}), content, toolfile.Place{Source: "x.wasm"})
@@ -78,7 +78,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestLoadKeepsNothing uses a file's bytes for something else once it is loaded: its tools are what they were.
+// TestLoadKeepsNothing overwrites a file's bytes once it is loaded: its tools do not change.
 func TestLoadKeepsNothing(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"calc/calc.wasm", "json/json.wasm", "notes/notes.wasm", "plain-c/plain-c.wasm"} {
@@ -109,8 +109,8 @@ func TestLoadKeepsNothing(t *testing.T) {
 	}
 }
 
-// TestSchemasAreBounded refuses manifests of a few kilobytes, each tool of which takes megabytes, or a tenth of a second: a file may
-// have a thousand.
+// TestSchemasAreBounded refuses manifests of a few kilobytes in which each tool takes megabytes, or a tenth of a second, since a file may have a
+// thousand tools.
 // Proves: Limits hold, one by one and in sum
 func TestSchemasAreBounded(t *testing.T) {
 	t.Parallel()
@@ -124,7 +124,7 @@ func TestSchemasAreBounded(t *testing.T) {
 		return strings.Join(append(parts, `"k":`+last), ",")
 	}
 	var large []string
-	for i := range 32 { // equal ones are compiled once
+	for i := range 32 { // different ones, since equal schemas are compiled only once
 		large = append(large, fmt.Sprintf(`{"pattern":"(?:a?){%d}"}`, 999-i))
 	}
 	patterns := `{"type":"object","properties":{"p":{"allOf":[` + strings.Join(large, ",") + `]}}}`

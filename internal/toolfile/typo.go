@@ -8,8 +8,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// The keywords of JSON Schema in its drafts from 4 on, and of OpenAPI. Any other is taken for an author's own and ignored. So is
-// a misspelt one, and what it says binds nobody.
+// keywords are the keywords of JSON Schema in its drafts from 4 on, and of OpenAPI. Any other keyword is treated as the author's own and ignored. So
+// a misspelt keyword has no effect.
 var keywords = strings.Fields(`$anchor $comment $defs $dynamicAnchor $dynamicRef $id $recursiveAnchor $recursiveRef $ref
 	$schema $vocabulary additionalItems additionalProperties allOf anyOf const contains contentEncoding contentMediaType
 	contentSchema default definitions dependencies dependentRequired dependentSchemas deprecated description discriminator
@@ -18,11 +18,11 @@ var keywords = strings.Fields(`$anchor $comment $defs $dynamicAnchor $dynamicRef
 	pattern patternProperties prefixItems properties propertyNames readOnly required then title type unevaluatedItems
 	unevaluatedProperties uniqueItems writeOnly xml`)
 
-// The formats that a server checks. Any other is for readers only.
+// formats are the formats that a server checks. Any other format is only for readers.
 var formats = strings.Fields(`date date-time duration email hostname ipv4 ipv6 iri iri-reference json-pointer regex
 	relative-json-pointer time uri uri-reference uri-template uuid`)
 
-// typos looks for misspelt keywords and formats of a schema.
+// typos looks for misspelt keywords and formats in a schema.
 func (l *linter) typos(schema map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(schema)) {
 		if meant := meant(name, keywords); meant != "" {
@@ -36,8 +36,8 @@ func (l *linter) typos(schema map[string]any) {
 	}
 }
 
-// meant returns which of the known names a misspelt one is meant to be, or "". One letter may be wrong; with more, it may be an
-// author's own. Short names are near to too many others.
+// meant returns the known name that a misspelt one probably stands for, or "". Only one letter may be wrong: with more differences, it may be an
+// author's own name. Short names are similar to too many others.
 func meant(name string, known []string) string {
 	if slices.Contains(known, name) {
 		return ""

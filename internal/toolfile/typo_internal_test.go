@@ -6,7 +6,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/schemas"
 )
 
-// TestFormatsAreChecked holds the list of formats to those that a server checks: the text has none of them.
+// TestFormatsAreChecked checks the list of formats against those that a server checks, with a text that fits none of them.
 func TestFormatsAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, format := range formats {

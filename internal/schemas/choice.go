@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// newChoice returns the choice of values by their canonical texts, which it sorts. What is expected is for the message.
+// newChoice returns the choice of these values. It sorts their canonical texts. expected is for the message.
 func newChoice(values []string, expected string) *choice {
 	slices.Sort(values)
 	values = slices.Compact(values)

@@ -9,13 +9,13 @@ import (
 	"github.com/toolsrv/toolsrv/internal/jsontree"
 )
 
-// maxAlike is the longest text of a schema, in bytes, that is compiled once if it stands in several places.
+// maxAlike is the length in bytes up to which equal schema texts are compiled only once.
 const maxAlike = 2 << 10
 
-// maxExpansion bounds the schemas that apply to one value, counted once for every way that leads to them.
+// maxExpansion bounds the schemas that apply to one value. A schema is counted once for every way that leads to it.
 const maxExpansion = 10_000
 
-// A types is a set of JSON's types.
+// types is a set of JSON's types.
 type types uint8
 
 const (
@@ -34,7 +34,7 @@ var kindTypes = [...]types{
 	jsontree.String: typeString, jsontree.Array: typeArray, jsontree.Object: typeObject,
 }
 
-// A node is one compiled schema. What is not in the schema is nil, 0 or empty.
+// A node is one compiled schema. A field for a missing keyword is nil, 0 or empty.
 type node struct {
 	place int32 // in the source
 
@@ -51,8 +51,8 @@ type node struct {
 
 	hasDefault bool
 	byDefault  *jsontree.Tree // the default, with the defaults of its own schema filled in
-	fills      bool           // some value below may have a default to be filled in
-	expansion  int            // how many schemas apply to a value that this one applies to; -1 while it is counted
+	fills      bool           // the value, or one inside it, may get a default
+	expansion  int            // how many schemas apply to a value together with this one; -1 during the count
 }
 
 // A combination holds the other schemas that apply to the same value. Most nodes have none, and share the empty one.
@@ -73,10 +73,10 @@ func (c *combination) isEmpty() bool {
 	return c.refs == nil && c.allOf == nil && c.anyOf == nil && c.oneOf == nil && c.not == nil && c.condition == nil
 }
 
-// A choice is a set of admitted values. A map of them would take ten times as much memory as their text does.
+// A choice is a set of allowed values. A map of them would take ten times as much memory as their text.
 type choice struct {
 	values   string  // their canonical texts, sorted and joined
-	ends     []int32 // of each in values
+	ends     []int32 // the end of each value in values
 	expected string  // for the message
 }
 
@@ -84,7 +84,7 @@ type numberRules struct {
 	minimum, maximum, above, below, multipleOf *bound
 }
 
-// A bound is a number of the schema.
+// A bound is a numeric limit in the schema.
 type bound struct {
 	value jsontree.Decimal
 	text  string
@@ -94,18 +94,18 @@ type arrayRules struct {
 	min, max                 int // max is -1 if there is none
 	unique                   bool
 	prefix                   []*node
-	rest                     *node // for what is not in prefix
+	rest                     *node // for the items after prefix
 	contains                 *node
 	minContains, maxContains int
-	containsMarks            bool // what contains accepts counts as evaluated
+	containsMarks            bool // items that contains accepts count as evaluated
 	unevaluated              *node
 }
 
 type objectRules struct {
 	min, max    int
-	byName      []int32  // places in members by their names, or nil where there are few
+	byName      []int32  // indexes of members, sorted by name; nil if there are few members
 	members     []member // in the order of the schema
-	required    int      // how many members are
+	required    int      // how many members are required
 	patterns    []patternRule
 	additional  *node
 	names       *node
@@ -113,7 +113,7 @@ type objectRules struct {
 	unevaluated *node
 }
 
-// A member is a name that the schema knows of.
+// A member is a name that the schema mentions.
 type member struct {
 	name     string
 	node     *node // of properties
@@ -125,7 +125,7 @@ type patternRule struct {
 	node    *node
 }
 
-// A dependent holds where a member is present.
+// A dependent applies if a member is present.
 type dependent struct {
 	member   int32
 	required []int32
@@ -135,13 +135,13 @@ type dependent struct {
 type compiler struct {
 	*source
 	nodes        map[int32]*node
-	alike        map[string]*node // by their texts, which have no references and no names
+	alike        map[string]*node // compiled schemas by text, without references and names
 	order        []*node
 	budget       *Budget
 	instructions int // left for patterns
 }
 
-// compile compiles all schemas of a source. It returns the root, and how many bytes all nodes take.
+// compile compiles all schemas of a source. It returns the root, and how many bytes all nodes together take.
 func compile(s *source, b *Budget) (root *node, size int64, err error) {
 	most := min(maxInstructions, b.instructions)
 	c := &compiler{source: s, nodes: make(map[int32]*node, len(s.order)), alike: map[string]*node{}, budget: b, instructions: most}
@@ -165,7 +165,7 @@ func compile(s *source, b *Budget) (root *node, size int64, err error) {
 	return c.nodes[0], size, nil
 }
 
-// expand counts the schemas that apply together with n.
+// expand counts the schemas that apply to a value together with n.
 func (c *compiler) expand(n *node) error {
 	switch {
 	case n.expansion > 0:
@@ -207,7 +207,7 @@ func (n *node) inPlace() []*node {
 	return all
 }
 
-// objectsOnly reports whether n plainly admits nothing but objects.
+// objectsOnly reports whether n obviously allows only objects.
 func (n *node) objectsOnly() bool {
 	if n.never || n.types == typeObject {
 		return n.types == typeObject
@@ -258,7 +258,7 @@ func (c *compiler) node(i int32) (*node, error) {
 	combined := combination{refs: k.references()}
 	if c.draft <= draft7 && len(combined.refs) > 0 {
 		n.combination = &combined
-		return n, k.err // its siblings mean nothing
+		return n, k.err // other keywords beside $ref are ignored
 	}
 	n.types, n.typeList = k.types()
 	n.constant, n.enum = k.constant(), k.enum()
@@ -275,7 +275,7 @@ func (c *compiler) node(i int32) (*node, error) {
 	return n, k.err
 }
 
-// keywordsOf reads the keywords of one schema. The first error stays; what is read after it has no meaning.
+// keywordsOf reads the keywords of one schema. It keeps the first error; values read after that have no meaning.
 type keywordsOf struct {
 	c   *compiler
 	at  int32
@@ -318,7 +318,7 @@ func (k *keywordsOf) schemas(name string) []*node {
 	return list
 }
 
-// children returns the items or members of the value at i, none for 0.
+// children returns the items or members of the value at i, or none if i is 0.
 func (k *keywordsOf) children(i int32) []int32 {
 	if i == 0 {
 		return nil
@@ -330,7 +330,7 @@ func (k *keywordsOf) children(i int32) []int32 {
 	return list
 }
 
-// integer returns the value of a keyword that is a number of things.
+// integer returns the value of a keyword that is a count.
 func (k *keywordsOf) integer(name string, missing int) int {
 	i := k.value(name)
 	if i == 0 {
@@ -365,8 +365,8 @@ func (k *keywordsOf) references() []*node {
 	return list
 }
 
-// checkDynamic refuses a dynamic reference that could lead to another place than to: which one would depend on
-// the way that the check of a body takes, and no document could say it.
+// checkDynamic refuses a dynamic reference that could lead anywhere but to to: its target would depend on the path of a check, and no document could
+// express that.
 func (s *source) checkDynamic(m, to int32) error {
 	v := &s.tree.Values[m]
 	if v.Key == "$recursiveRef" {
@@ -381,7 +381,7 @@ func (s *source) checkDynamic(m, to int32) error {
 	return nil
 }
 
-// isTrue reports whether the schema at i has a keyword that is true.
+// isTrue reports whether the schema at i has a keyword with the value true.
 func (s *source) isTrue(i int32, name string) bool {
 	m := s.tree.Member(i, name)
 	return m != 0 && s.tree.Values[m].Text == "true"

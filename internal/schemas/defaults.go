@@ -9,15 +9,15 @@ import (
 	"github.com/toolsrv/toolsrv/internal/jsontree"
 )
 
-// maxDefaults bounds the defaults of a schema together, in bytes, with their own defaults filled in.
+// maxDefaults bounds all defaults of a schema together, in bytes, with their own defaults filled in.
 const maxDefaults = 1 << 20
 
-// maxDefaultWork bounds the checks of a schema's defaults together, in units of run.work: about 0.3 s.
+// maxDefaultWork bounds the checks of all defaults of a schema together, in units of run.work: about 0.3 s.
 const maxDefaultWork = 16 << 20
 
-// fill adds to the value at, and to all below it, the members that are missing and have a default in n. Only what n
-// asks for in any case counts: alternatives and conditions fill nothing in. Of several defaults for one member the
-// first wins, and a default is not filled in any further.
+// fill adds to the value at, and to all values inside it, the missing members that have a default in n. It uses only schemas that apply in any case:
+// alternatives and conditions fill nothing in. If there are several defaults for a member, the first one wins. A default itself is not filled in any
+// further.
 func (r *run) fill(n *node, at int32) {
 	if r.work--; r.work < 0 || r.err != nil || r.tree.Values[at].Start < 0 {
 		return
@@ -93,7 +93,7 @@ func (r *run) fillObject(rules *objectRules, at int32) {
 	}
 }
 
-// insert adds a member behind the last one, and returns the new last one.
+// insert adds a member after the last one, and returns the new last one.
 func (r *run) insert(at, last int32, name string, value *jsontree.Tree) int32 {
 	v := &r.tree.Values[at]
 	r.work -= len(value.Values)
@@ -164,7 +164,7 @@ func (c *compiler) completeDefaults() error {
 		if err := done.Read(text); err != nil {
 			return nil, at(place, err)
 		}
-		done.Values = slices.Clone(done.Values) // without the room that Read has left over
+		done.Values = slices.Clone(done.Values) // without the spare capacity that Read has left
 		n.byDefault = done
 		return done, nil
 	}
@@ -178,7 +178,7 @@ func (c *compiler) completeDefaults() error {
 	return nil
 }
 
-// givenDefault returns the default of n in the source, its own or one of a schema that it is made of, or 0.
+// givenDefault returns the default of n in the source, or that of a schema that n combines, or 0.
 func (c *compiler) givenDefault(n *node, given map[*node]int32) int32 {
 	if i, ok := given[n]; ok {
 		return i
@@ -195,7 +195,7 @@ func (c *compiler) givenDefault(n *node, given map[*node]int32) int32 {
 	return i
 }
 
-// mayFill reports whether fill has something to do for n, as far as fills is known.
+// mayFill reports whether fill may have something to do for n, as far as fills has been computed.
 func (n *node) mayFill() bool {
 	fills := func(list ...*node) bool {
 		return slices.ContainsFunc(list, func(child *node) bool { return child != nil && child.fills })

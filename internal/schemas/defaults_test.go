@@ -46,9 +46,9 @@ func TestBodyIsNotCopied(t *testing.T) {
 	}
 }
 
-// The hot path must not begin to allocate unnoticed.
+// The hot path must not start to allocate unnoticed.
 func TestAllocations(t *testing.T) {
-	// Without a pattern: the regular expressions' own pool is not ours to count.
+	// The schema has no pattern, since the pool of package regexp must not be counted.
 	s := schemas.MustCompile(strings.Replace(orderSchema, `"pattern"`, `"title"`, 1))
 	body := order(1 << 10)
 	allocations := testing.AllocsPerRun(100, func() {

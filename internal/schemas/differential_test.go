@@ -19,9 +19,9 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
-// The plain twin of our walk is the library's. Here both judge the same bodies.
+// The library's check is the plain twin of ours. Here both check the same bodies.
 
-// library compiles a schema with the library alone, and returns how it judges a body.
+// library compiles a schema with the library alone, and returns the library's check of a body.
 func library(text string) (judge func(body []byte) (bool, error), err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -59,10 +59,10 @@ func library(text string) (judge func(body []byte) (bool, error), err error) {
 	}, nil
 }
 
-// unlike matches schemas that the library judges otherwise, and numbers that it would write out.
+// unlike matches schemas that the library checks differently, and numbers that it would write out.
 var unlike = regexp.MustCompile(`contentMediaType|contentSchema|"(ipv4|ip-address|uri-template|regex|duration|period)"|\\u|\\c|[0-9][eE][-+]?[0-9]{3}`)
 
-// compare has both judge a body by one schema, and ours also by the document made of it.
+// compare checks a body against a schema with both, and also with the document that we make of the schema.
 func compare(t *testing.T, text, body string) {
 	t.Helper()
 	s, err := schemas.Compile(json.RawMessage(text))
@@ -116,7 +116,7 @@ func assemble(t *testing.T, root json.RawMessage, definitions map[string]json.Ra
 	return `{"components":` + string(all) + comma + string(root[1:])
 }
 
-// checkDocument checks that the document of a schema is whole and says the same as the schema.
+// checkDocument checks that the document of a schema is complete and means the same as the schema.
 func checkDocument(t *testing.T, s *schemas.Schema, text, body string, accepted bool) {
 	t.Helper()
 	root, definitions := s.Document("the.tool")
@@ -133,7 +133,7 @@ func checkDocument(t *testing.T, s *schemas.Schema, text, body string, accepted 
 	d, err := schemas.Compile(json.RawMessage(document))
 	if err != nil {
 		if strings.Contains(err.Error(), "allowed") || strings.Contains(err.Error(), "more than") || strings.Contains(err.Error(), "too") || strings.Contains(err.Error(), "Nested") {
-			return // it is a little larger than the schema
+			return // the document is a little larger than the schema, and may exceed the bound
 		}
 		t.Fatalf("schema %s\ndocument %s\n%v", text, document, err)
 	}
@@ -147,7 +147,7 @@ func checkDocument(t *testing.T, s *schemas.Schema, text, body string, accepted 
 	}
 }
 
-// pairs are schemas with bodies, one seed each.
+// pairs are schemas with bodies, each of which is a seed.
 var pairs = [][2]string{
 	{orderSchema, `{"customer":"Ada","quantity":3,"items":[{"sku":"ABC-1","price":2.5}]}`},
 	{orderSchema, smallOrder},
@@ -171,7 +171,7 @@ func FuzzValidate(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text, body string) {
 		if len(text) > 2<<10 || len(body) > 2<<10 {
-			return // the library may take its time
+			return // the library may take too long
 		}
 		compare(t, text, body)
 	})
@@ -194,7 +194,7 @@ func FuzzCompile(f *testing.F) {
 	})
 }
 
-// FuzzDocument makes schemas of two numbers, so that they mean something, and bodies that often fit.
+// FuzzDocument makes schemas from two numbers, so that they are meaningful, and bodies that often fit.
 func FuzzDocument(f *testing.F) {
 	if testkit.Race(f) {
 		f.Skip("on one goroutine, and takes twenty times as long with the race detector")
@@ -211,7 +211,7 @@ func FuzzDocument(f *testing.F) {
 	})
 }
 
-// A maker makes random schemas and values of a small world, so that they meet.
+// A maker makes random schemas and values from a small set of names and values, so that they often match.
 type maker struct{ *rand.Rand }
 
 func (m maker) one(of ...string) string { return of[m.IntN(len(of))] }

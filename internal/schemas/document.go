@@ -13,14 +13,14 @@ import (
 // maxComponent bounds the part of a component's name that comes from the schema.
 const maxComponent = 100
 
-// Document returns the schema as OpenAPI 3.1 wants it: in draft 2020-12, whatever it was written in, and with every
-// reference turned to "#/components/schemas/<prefix>.<name>". The definitions are the components under these names,
-// among themselves in the same form, only those that are referred to. Names match ^[a-zA-Z0-9._-]+$ and are all
-// different. An array whose items may be anything says so by "items": {}, without which some generators of clients leave it out. The root stays an inline object with its properties on top, also where the author wrote it as a
-// reference. A reference never has siblings: it stands alone, or in an allOf. The result is the same every time.
+// Document returns the schema in the form of OpenAPI 3.1: in draft 2020-12, whatever draft it was written in, and with every reference changed to
+// "#/components/schemas/<prefix>.<name>". definitions has the components with these names, in the same form, but only those that are referred to.
+// Names match ^[a-zA-Z0-9._-]+$ and are all different. An array whose items may be anything has "items": {}, without which some client generators
+// leave it out. The root is always an inline object with its properties at the top, even if the author wrote it as a reference. A reference never has
+// siblings: it is alone, or in an allOf. The result is the same every time.
 func (s *Schema) Document(prefix string) (root json.RawMessage, definitions map[string]json.RawMessage) {
 	d := newDocumenter(s.source(), "#/components/schemas/", component(prefix))
-	d.filled = !d.uses("unevaluatedItems") // by which items count as evaluated
+	d.filled = !d.uses("unevaluatedItems") // since such items would count as evaluated
 	root = d.root(s.argument)
 	definitions = map[string]json.RawMessage{}
 	for _, f := range d.definitions() {
@@ -32,11 +32,11 @@ func (s *Schema) Document(prefix string) (root json.RawMessage, definitions map[
 // A documenter writes one schema as a document and its components.
 type documenter struct {
 	*source
-	place   string           // of the definitions, where references lead to
+	place   string           // of the definitions, to which references lead
 	prefix  string           // of their names
-	filled  bool             // arrays without items get some
-	sparing bool             // what contains has found may still be judged by unevaluatedItems, which 2020-12 spares
-	targets map[int32]bool   // what some reference leads to: components, if they are needed
+	filled  bool             // arrays without items get them
+	sparing bool             // unevaluatedItems may still apply to items that contains has matched, unlike in 2020-12
+	targets map[int32]bool   // targets of references: they become components if they are needed
 	names   map[int32]string // of the components that are needed
 	taken   map[string]bool
 	counts  map[string]int
@@ -52,7 +52,7 @@ func newDocumenter(s *source, place, prefix string) *documenter {
 	return d
 }
 
-// uses reports whether a member of that name is anywhere in the schema.
+// uses reports whether a member with this name is anywhere in the schema.
 func (d *documenter) uses(key string) bool {
 	return slices.ContainsFunc(d.tree.Values, func(v jsontree.Value) bool { return v.Key == key })
 }
@@ -81,10 +81,10 @@ type field struct {
 	value []byte
 }
 
-// annotations are the keywords that mean something beside a reference in every draft.
+// annotations are the keywords that keep their meaning beside a reference in every draft.
 var annotations = []string{"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
 
-// dropped are the keywords that a document doesn't have: there each schema is found by its component's name.
+// dropped are the keywords that a document doesn't have, since its schemas are found by their components' names.
 var dropped = []string{
 	"$schema", "$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "$defs", "definitions",
 	"$ref", "$recursiveRef", "$dynamicRef",
@@ -96,7 +96,7 @@ func (d *documenter) root(argument bool) json.RawMessage {
 	}
 	fields, refs := d.fields(0)
 	for len(refs) == 1 && !slices.ContainsFunc(fields, func(f field) bool { return !slices.Contains(annotations, f.key) }) {
-		// The author's root is a reference: its target's members stand in its place.
+		// The author's root is a reference: the members of its target replace it.
 		target := refs[0]
 		if d.tree.Values[target].Kind != jsontree.Object {
 			break
@@ -115,7 +115,7 @@ func (d *documenter) root(argument bool) json.RawMessage {
 	return compact(d.object(fields, refs))
 }
 
-// inner writes a schema within another: in full, or as a reference if it is a component anyway.
+// inner writes a schema inside another one: in full, or as a reference if it is a component anyway.
 func (d *documenter) inner(i int32) []byte {
 	if d.targets[i] {
 		return d.reference(i)
@@ -161,8 +161,8 @@ func array(items [][]byte) []byte {
 	return slices.Concat([]byte{'['}, bytes.Join(items, []byte{','}), []byte{']'})
 }
 
-// withAll returns fields with schemas put before those of their allOf: of several defaults the first counts, and
-// those of a reference come before those of allOf.
+// withAll returns fields with schemas added at the beginning of their allOf: the first of several defaults wins, and a reference's defaults come
+// before those of allOf.
 func withAll(fields []field, schemas [][]byte) []field {
 	for n := range fields {
 		if fields[n].key == "allOf" {
@@ -200,7 +200,7 @@ func (d *documenter) choose(i int32) string {
 	return d.unused(base)
 }
 
-// unused returns a name that no definition has.
+// unused returns a name that no definition has yet.
 func (d *documenter) unused(base string) string {
 	name := base
 	for d.taken[name] {
@@ -211,7 +211,7 @@ func (d *documenter) unused(base string) string {
 	return name
 }
 
-// component turns text into what OpenAPI admits in a component's name.
+// component turns text into a valid component name of OpenAPI.
 func component(text string) string {
 	text = strings.Map(func(c rune) rune {
 		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("._-", c) {
@@ -222,7 +222,7 @@ func component(text string) string {
 	return text[:min(len(text), maxComponent)]
 }
 
-// fields returns the members of the schema at i in draft 2020-12, in the author's order, and what it refers to.
+// fields returns the members of the schema at i in draft 2020-12, in the author's order, and the schemas it refers to.
 func (d *documenter) fields(i int32) (fields []field, refs []int32) {
 	fields, refs, extra := d.parts(i)
 	var all [][]byte
@@ -235,7 +235,7 @@ func (d *documenter) fields(i int32) (fields []field, refs []int32) {
 	return fields, refs
 }
 
-// parts is fields, but for schemas that apply as well, and that the author did not write as such.
+// parts is like fields, but returns separately the schemas that also apply and that the author did not write as such.
 func (d *documenter) parts(i int32) (fields []field, refs []int32, extra [][]field) {
 	keyword := func(name string) int32 {
 		if !d.draft.known(name) {
@@ -290,7 +290,7 @@ func (d *documenter) parts(i int32) (fields []field, refs []int32, extra [][]fie
 	if d.filled && !alone && d.mayBeArray(i) && !slices.ContainsFunc(fields, func(f field) bool { return f.key == "items" }) {
 		fields = append(fields, field{"items", []byte("{}")})
 	}
-	if len(counted) > 0 { // what a not has found counts for nothing around it, and two are none
+	if len(counted) > 0 { // evaluations inside a not have no effect outside, and two nots cancel out
 		extra = append(extra, []field{{"not", object([]field{{"not", object(counted)}})}})
 	}
 	return fields, refs, extra
@@ -313,7 +313,7 @@ func (d *documenter) mayBeArray(i int32) bool {
 	return false
 }
 
-// children writes the value of a keyword that holds schemas in one of the ways that how says, or any other value.
+// children writes the value of a keyword. how says in which ways it may hold schemas; any other value is copied.
 func (d *documenter) children(m int32, how holds) []byte {
 	v := &d.tree.Values[m]
 	switch {
@@ -335,7 +335,7 @@ func (d *documenter) children(m int32, how holds) []byte {
 	return []byte(v.Text)
 }
 
-// dependencies returns what draft 2020-12 writes in place of "dependencies".
+// dependencies returns the replacement for "dependencies" in draft 2020-12.
 func (d *documenter) dependencies(m int32) (fields []field) {
 	var required, schemas []field
 	for c := d.tree.Values[m].First; c != 0; c = d.tree.Values[c].Next {
@@ -355,11 +355,11 @@ func (d *documenter) dependencies(m int32) (fields []field) {
 	return fields
 }
 
-// compact takes the author's white space out.
+// compact removes the author's white space.
 func compact(text []byte) json.RawMessage {
 	var out bytes.Buffer
 	if err := json.Compact(&out, text); err != nil {
-		return text // can't be: all parts were read before
+		return text // can't happen, since all parts have been parsed before
 	}
 	return out.Bytes()
 }

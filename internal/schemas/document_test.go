@@ -18,7 +18,7 @@ func TestDocument(t *testing.T) {
 		draft7    = `"$schema":"http://json-schema.org/draft-07/schema#",`
 		draft2019 = `"$schema":"https://json-schema.org/draft/2019-09/schema",`
 	)
-	for _, test := range []struct{ name, schema, want string }{ // want is the root, then each definition on a line
+	for _, test := range []struct{ name, schema, want string }{ // want has the root, then each definition on a line
 		{"plain", `{"type": "object", "properties": {"b": {"type": "string"}, "a": {"default": [1, 2]}}, "required": ["b"]}`,
 			`{"type":"object","properties":{"b":{"type":"string"},"a":{"default":[1,2]}},"required":["b"]}`},
 		{"names of the schema itself are dropped", `{"$schema":"https://json-schema.org/draft/2020-12/schema","$id":"https://example.com/x","$anchor":"y","type":"object","$defs":{"unused":{}}}`,
@@ -92,7 +92,7 @@ t.root {"properties":{"a":{"$ref":"#/components/schemas/t.root"}}}`},
 	}
 }
 
-// Clients read type, properties and required at the top, wherever the author has put them.
+// Clients find type, properties and required at the top, wherever the author has put them.
 func TestDocumentOfParameters(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ text, want string }{
@@ -106,7 +106,7 @@ func TestDocumentOfParameters(t *testing.T) {
 	}
 }
 
-// Parts of the name come from the author, others from the namespace; all characters must be valid in OpenAPI.
+// Parts of a name come from the author, others from the namespace. All characters must be valid in OpenAPI.
 func TestDocumentPrefix(t *testing.T) {
 	t.Parallel()
 	s := schemas.MustCompile(`{"type":"object","$ref":"#/$defs/ä ","$defs":{"ä ":{"properties":{"a":{"$ref":"#/$defs/ä "}}}}}`)

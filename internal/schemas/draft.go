@@ -42,7 +42,7 @@ func findDraft(uri string) (draft, error) {
 	return 0, fmt.Errorf("$schema %s is unknown, and nothing is fetched: use %q, or an address of draft 4, 6, 7 or 2019-09", quoted(uri), draft2020.uri())
 }
 
-// A holds says how a keyword's value holds schemas.
+// holds says how a keyword's value holds schemas.
 type holds uint8
 
 const (
@@ -52,14 +52,14 @@ const (
 	members                   // its members are
 )
 
-// A keyword is one that is not the same in every draft, or that holds schemas.
+// A keyword is a keyword that differs between drafts, or that holds schemas.
 type keyword struct {
 	holds holds
 	since draft // the first draft that knows it
-	until draft // the first draft that doesn't any more
+	until draft // the first draft that no longer knows it
 }
 
-// keywords are the keywords that hold schemas, and those unknown to some draft. What a draft doesn't know has no meaning in it.
+// keywords are the keywords that hold schemas, and those unknown to some draft. A draft ignores keywords that it doesn't know.
 var keywords = map[string]keyword{
 	"definitions":           {members, draft4, always},
 	"$defs":                 {members, draft2019, always},
@@ -96,7 +96,7 @@ var keywords = map[string]keyword{
 	"$dynamicAnchor":        {values, draft2020, always},
 }
 
-// known reports whether the draft gives the keyword a meaning, or may do: a word of the author's own counts.
+// known reports whether the keyword has a meaning in the draft, or may have one: an author's own keyword counts as known.
 func (d draft) known(word string) bool {
 	k, ok := keywords[word]
 	return !ok || k.since <= d && d < k.until

@@ -23,7 +23,8 @@ func libraryMeta(d draft) (*jsonschema.Schema, error) {
 	return c.Compile(d.uri())
 }
 
-// checkLibrary is checkMeta(0) by the library. It gets one schema at a time, without those in it: as a whole, it overlooks what is wrong within "definitions".
+// checkLibrary is checkMeta(0) with the library. The library gets one schema at a time, without nested ones, because otherwise it overlooks errors
+// within "definitions".
 func (s *source) checkLibrary() (err error) {
 	meta, err := libraryMeta(s.draft)
 	if err != nil {
@@ -36,7 +37,7 @@ func (s *source) checkLibrary() (err error) {
 	}()
 	for _, one := range s.order {
 		if one != 0 && s.tree.Values[one].Kind != jsontree.Object {
-			continue // a part of the one that it is in
+			continue // a part of the schema around it
 		}
 		var wrong *jsonschema.ValidationError
 		if err := meta.Validate(s.plain(one, one)); errors.As(err, &wrong) {
@@ -48,8 +49,7 @@ func (s *source) checkLibrary() (err error) {
 	return nil
 }
 
-// plain returns the value at i as the library takes it, without the schemas in it but of itself. Patterns are left out, which are checked when
-// they are compiled.
+// plain returns the value at i in the library's form, without nested schemas. It leaves out patterns, which are checked when they are compiled.
 func (s *source) plain(i, of int32) any {
 	v := &s.tree.Values[i]
 	switch v.Kind {
@@ -87,7 +87,7 @@ func (s *source) plain(i, of int32) any {
 	return nil
 }
 
-// compareMeta has the library judge a schema, too. It reports whether both accept it, and whether there was anything to judge.
+// compareMeta also checks a schema with the library. It reports whether both accept it, and whether there was anything to check.
 func compareMeta(t *testing.T, text string) (accepted, judged bool) {
 	t.Helper()
 	s, err := findSchemas(text)
@@ -104,8 +104,8 @@ func compareMeta(t *testing.T, text string) (accepted, judged bool) {
 	return ours == nil, true
 }
 
-// TestMetaschema has the library judge the schemas of the official tests, each in every draft, and each of them with one value after the other replaced by what may be
-// wrong there.
+// TestMetaschema compares our check with the library's for the schemas of the official tests, each in every draft, and with one value after the other
+// replaced by one that may be wrong.
 func TestMetaschema(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
@@ -115,7 +115,7 @@ func TestMetaschema(t *testing.T) {
 	t.Run("all drafts", func(t *testing.T) { t.Parallel(); checkMetaschema(t, SuiteOfPackage(t)) })
 }
 
-// replacements are values that may be wrong in the place of another.
+// replacements are values that may be wrong in place of another one.
 var replacements = []string{`"x"`, `"object"`, `"#/$defs/x"`, `"a b"`, `"%zz"`, `"#a"`, `"a:b"`, `"-a"`, `"https://json-schema.org/draft/2020-12/schema"`, `-1`, `0`, `-0`, `1.0`, `1.5`, `1e2`, `1e-2`, `[]`, `["a"]`, `["a","a"]`,
 	`["null","null"]`, `["null","string"]`, `["\u0061","a"]`, `[1]`, `[1,1.0]`, `[{"a":1,"b":2},{"b":2,"a":1}]`, `{}`, `{"a":1}`, `{"a":true}`, `{"a":["b"]}`, `{"a":["b","b"]}`, `{"a":[]}`, `{"type":1}`, `[{}]`, `[true]`, `[{"type":"x"}]`, `null`, `true`}
 
@@ -160,7 +160,8 @@ func checkMetaschema(t *testing.T, groups []SuiteGroup) {
 	t.Logf("%d of %d schemas are accepted", accepted, judged)
 }
 
-// TestMetaschemaOfRules has the library judge each keyword in each draft with each replacement: the table has neither one too few nor one too many.
+// TestMetaschemaOfRules compares our check with the library's for each keyword in each draft with each replacement: the table must have neither too
+// few rules nor too many.
 func TestMetaschemaOfRules(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
@@ -198,7 +199,7 @@ func TestMetaschemaOfRules(t *testing.T) {
 	t.Logf("%d of %d schemas are accepted", accepted, judged)
 }
 
-// FuzzMetaschema has the library judge any schema.
+// FuzzMetaschema compares our check with the library's for any schema.
 func FuzzMetaschema(f *testing.F) {
 	for _, r := range replacements {
 		f.Add(`{"$schema":"http://json-schema.org/draft-04/schema#","exclusiveMinimum":true,"dependencies":{"a":` + r + `},"items":` + r + `}`)
@@ -211,7 +212,7 @@ func FuzzMetaschema(f *testing.F) {
 	})
 }
 
-// TestFormatsOfLibrary has the library judge texts of each format, too: those of this test with some characters exchanged, inserted or left out.
+// TestFormatsOfLibrary compares our check with the library's for texts of each format, with some characters exchanged, inserted or left out.
 func TestFormatsOfLibrary(t *testing.T) {
 	t.Parallel()
 	texts := []string{"", "2024-02-29T23:59:60Z", "2024-02-30T00:00:00z", "1998-12-31T15:59:60.123-08:00", "08:30:06.283185Z", "23:59:60+00:00", "00:29:60+00:30", "01:29:60+01:30", "24:00:00Z", "P4DT12H30M5S", "P1Y2M3D", "P1YT1S", "PT1H", "P2W", "P1Y3D", "P", "PT",
@@ -234,8 +235,8 @@ func TestFormatsOfLibrary(t *testing.T) {
 			}
 			switch {
 			case got == want || unlike[name]:
-			case (name == "hostname" || name == "email") && !got && (strings.Contains(text, ".-") || strings.Contains(text, "@-")): // the library looks at the first label only
-			case !got && name == "email" && strings.Contains(text, "@["): // and admits zeros at the beginning
+			case (name == "hostname" || name == "email") && !got && (strings.Contains(text, ".-") || strings.Contains(text, "@-")): // the library looks only at the first label
+			case !got && name == "email" && strings.Contains(text, "@["): // the library allows zeros at the beginning
 			case !got && signs.MatchString(text): // the library reads signs as parts of numbers
 			default:
 				t.Errorf("%s: %q: got %t, the library says %t", name, text, got, want)

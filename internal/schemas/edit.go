@@ -6,20 +6,20 @@ import (
 	"github.com/toolsrv/toolsrv/internal/jsontree"
 )
 
-// An edit is a change of a body: a default that goes in, or an integer that is written differently.
+// An edit is a change of a body: a default that is inserted, or an integer that is written differently.
 type edit struct {
-	start, end int // offsets of what goes; equal for a default, which goes in before its object's closing brace
+	start, end int // offsets of the replaced text; equal for a default, which is inserted before its object's closing brace
 	text       string
 	name       string // of the default
 	first      bool   // the object has no member before it
 }
 
-// maxDigits is the longest integer that is written out. No number of 64 bits has more, with or without a fraction, so that
-// hardly a reader can tell what a longer one is.
+// maxDigits is the length of the longest integer that is written out. No 64-bit number, integer or float, has more digits, so hardly any reader can
+// represent a longer one.
 const maxDigits = 309
 
-// writeOut has the integer at, which is written as 1.0, 1e2 or -0, written as 1, 100 or 0: languages with types of their own
-// for integers do not read it otherwise.
+// writeOut changes the integer at, which is written as 1.0, 1e2 or -0, into 1, 100 or 0, since languages with separate integer types don't read the
+// other forms.
 func (r *run) writeOut(at int32, d *jsontree.Decimal) {
 	v := &r.tree.Values[at]
 	text, ok := d.Text(maxDigits)
@@ -40,7 +40,7 @@ func (r *run) writeOut(at int32, d *jsontree.Decimal) {
 	r.edits = append(r.edits, edit{start: int(v.Start), end: int(v.Start) + len(v.Text), text: text})
 }
 
-// splice returns body with all edits, and all else as it is.
+// splice returns body with all edits applied, and everything else unchanged.
 func (r *run) splice(body []byte) []byte {
 	slices.SortStableFunc(r.edits, func(a, b edit) int { return a.start - b.start })
 	size := len(body)

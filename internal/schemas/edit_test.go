@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/schemas"
 )
 
-// An edited body is what a tool gets of a body that fits a schema of an object.
+// An edited is a valid body, and what a tool gets for it.
 type edited struct{ name, schema, body, want string }
 
 func (e edited) check(t *testing.T) {
@@ -62,8 +62,8 @@ func TestIntegersAreWrittenOut(t *testing.T) {
 	}
 }
 
-// TestManyIntegers has each item asked for an integer by many schemas: it is written out once. Not in parallel, because it counts
-// what is allocated.
+// TestManyIntegers has items for which many schemas require an integer: each is written out once. The test is not parallel, because it counts
+// allocations.
 func TestManyIntegers(t *testing.T) {
 	s := schemas.MustCompile(`{"type":"object","properties":{"a":{"items":{"allOf":[` + strings.Repeat(`{"type":"integer"},`, 50) + `{}]}}}}`)
 	const n = 10_000
@@ -81,7 +81,7 @@ func TestManyIntegers(t *testing.T) {
 	}
 }
 
-// TestWrittenIntegersAreBounded makes short texts stand for long integers: what is written out is bounded as defaults are.
+// TestWrittenIntegersAreBounded has short texts for long integers: the written text is bounded, as defaults are.
 // Proves: Limits hold, one by one and in sum
 func TestWrittenIntegersAreBounded(t *testing.T) {
 	t.Parallel()
@@ -97,7 +97,7 @@ func TestWrittenIntegersAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzIntegers compares with math/big what a number becomes where the schema wants an integer.
+// FuzzIntegers checks with math/big what a number becomes if the schema requires an integer.
 // Proves: Limits hold, one by one and in sum
 func FuzzIntegers(f *testing.F) {
 	s := schemas.MustCompile(`{"type":"object","properties":{"n":{"type":"integer"}}}`)
@@ -111,7 +111,7 @@ func FuzzIntegers(f *testing.F) {
 		}
 		want, ok := new(big.Rat).SetString(text)
 		if !ok || strings.TrimSpace(text) != text {
-			return // no number, or none alone
+			return // not a single number
 		}
 		got, err := s.Validate([]byte(`{"n":` + text + `}`))
 		if (err == nil) != want.IsInt() {
@@ -129,7 +129,7 @@ func FuzzIntegers(f *testing.F) {
 	})
 }
 
-// FuzzEdits fills in defaults and integers of bodies. A second time nothing may change, and nothing of the body may be lost.
+// FuzzEdits fills in defaults and writes out integers. A second time nothing may change, and no part of the body may be lost.
 // Proves: Limits hold, one by one and in sum
 func FuzzEdits(f *testing.F) {
 	s := schemas.MustCompile(`{"type":"object","properties":{"n":{"type":"integer","default":3.0},"o":{"$ref":"#"},
@@ -162,7 +162,7 @@ func FuzzEdits(f *testing.F) {
 	})
 }
 
-// holds reports whether a has all that b has.
+// holds reports whether a contains everything in b.
 func holds(a, b any) bool {
 	switch b := b.(type) {
 	case map[string]any:

@@ -8,16 +8,15 @@ import (
 	"github.com/toolsrv/toolsrv/internal/jsontree"
 )
 
-// The work of one check, in units of about 20 ns: a schema that is applied to a value, or a member or item that is
-// looked at, is one unit. Plain schemas take less than one unit for a byte. The violations are found in a second
-// check, with less to spend, since each unit may build messages.
+// These bound the work of one check, in units of about 20 ns: applying a schema to a value, or looking at a member or item, is one unit. Plain
+// schemas take less than one unit for each byte. Violations are found in a second check with a lower bound, since each unit may build messages.
 const (
 	workBase          = 4 << 20
 	workPerByte       = 16
 	reportWorkPerByte = 4
 	reportWorkPerFind = 16
 
-	// littleBase is workBase of ValidateLittle, littleFilled its maxFilled, and littleMemory what it may take, in bytes.
+	// littleBase and littleFilled are workBase and maxFilled for ValidateLittle, and littleMemory is how many bytes it may take.
 	littleBase   = 16 << 10
 	littleFilled = 16 << 10
 	littleMemory = 4 << 20
@@ -29,19 +28,19 @@ const maxFilled = 1 << 20
 // A run is the check of one body.
 type run struct {
 	tree    jsontree.Tree
-	base    int // what work is for a body of no bytes
-	work    int // left; below 0 nothing is accepted any more, and what check returns has no meaning
+	base    int // the work for an empty body
+	work    int // remaining work; below 0 nothing is accepted, and the result of check has no meaning
 	edits   []edit
-	written map[int32]struct{} // the integers that have an edit
-	room    int                // for what is filled in and written out, in bytes
-	memory  int64              // left, in bytes; below 0 the check goes no further
-	// completed returns a schema's default while the defaults themselves are being completed, at the cost of work.
+	written map[int32]struct{} // the integers that already have an edit
+	room    int                // remaining bytes for what is filled in and written out
+	memory  int64              // remaining bytes; below 0 the check stops
+	// completed is used while the defaults themselves are being completed. It returns a schema's default, and uses up work.
 	completed func(n *node, work *int) (*jsontree.Tree, error)
-	err       error // the first of completed
+	err       error // the first error of completed
 }
 
-// check reports whether the value at satisfies n. Without a report it stops at the first violation; with one it
-// finds all. What n evaluates is added to seen, if there is one.
+// check reports whether the value at satisfies n. Without a report it stops at the first violation; with one it finds all. It adds what n evaluates
+// to seen, if that is not nil.
 func (r *run) check(n *node, at int32, rep *report, seen *marks) bool {
 	if r.work--; r.work < 0 {
 		return false
@@ -65,7 +64,7 @@ func (r *run) check(n *node, at int32, rep *report, seen *marks) bool {
 	return ok
 }
 
-// apply is check for a value of the right type, without the unevaluated keywords of n.
+// apply is check for a value of the right type, without n's unevaluated keywords.
 func (r *run) apply(n *node, at int32, rep *report, seen *marks) bool {
 	ok := true
 	if n.constant != nil && !r.chosen(n.constant, at) {
@@ -222,7 +221,7 @@ func (r *run) number(rules *numberRules, at int32, rep *report) bool {
 		ok = r.outside(rep, at, "less_than", "less than", "lt", b)
 	}
 	if b := rules.multipleOf; b != nil {
-		if r.work -= len(text); r.work < 0 { // a division for each digit
+		if r.work -= len(text); r.work < 0 { // each digit takes a division
 			return false
 		}
 		if !d.IsMultipleOf(&b.value) {
@@ -322,7 +321,7 @@ func (r *run) object(rules *objectRules, at int32, rep *report, seen *marks) boo
 		}
 	}
 	if required < rules.required {
-		return false // with a report, missing has found which
+		return false // with a report, missing has found the names
 	}
 	if len(rules.dependents) > 0 {
 		ok = r.dependentNames(rules, at, rep) && ok
@@ -330,7 +329,7 @@ func (r *run) object(rules *objectRules, at int32, rep *report, seen *marks) boo
 	return ok
 }
 
-// otherMember checks the member at c against the keywords beside "properties". known is whether that names the member.
+// otherMember checks the member at c against the keywords other than "properties". known is whether "properties" names the member.
 func (r *run) otherMember(rules *objectRules, c int32, known bool, rep *report, seen *marks) bool {
 	key := r.tree.Values[c].Key
 	ok := true
@@ -352,7 +351,7 @@ func (r *run) otherMember(rules *objectRules, c int32, known bool, rep *report, 
 		seen.mark(c)
 	}
 	if rules.names != nil {
-		if r.work -= len(key) / 8; r.work < 0 { // the name is copied
+		if r.work -= len(key) / 8; r.work < 0 { // copying the name takes work
 			return false
 		}
 		size := int64(perAdded + 2*len(key))
@@ -369,7 +368,7 @@ func (r *run) otherMember(rules *objectRules, c int32, known bool, rep *report, 
 	return ok
 }
 
-// present reports, for each name in the schema, whether the object has it.
+// present reports, for each name in the schema, whether the object has a member with it.
 func (r *run) present(rules *objectRules, at int32) []bool {
 	list := make([]bool, len(rules.members))
 	r.work -= len(list)/8 + int(r.tree.Values[at].Count)
@@ -452,7 +451,7 @@ func (r *run) unevaluated(n *node, at int32, rep *report, seen *marks) bool {
 	return ok
 }
 
-// take takes memory. Where there is too little left, it ends the check: what is given back on the way out does not count.
+// take takes memory. If there is too little left, it ends the check. Memory that is given back after that does not count.
 func (r *run) take(bytes int64) bool {
 	if bytes > r.memory {
 		r.memory, r.work = math.MinInt64/2, -1
@@ -462,7 +461,7 @@ func (r *run) take(bytes int64) bool {
 	return true
 }
 
-// mayRead takes the memory that it needs to read a text, without a look at the text if it is small.
+// mayRead takes the memory for reading a text. If the text is small, it does not look at it.
 func (r *run) mayRead(text string) bool {
 	if most := int64(perByte+perValue+perMember) * int64(len(text)+1); most < littleMemory/2 && r.memory >= littleMemory {
 		return r.take(most)
@@ -503,7 +502,7 @@ func (r *run) text(rules *textRules, at int32, rep *report) bool {
 	return ok
 }
 
-// chosen reports whether the value at is one of a choice.
+// chosen reports whether the value at is in a choice.
 func (r *run) chosen(c *choice, at int32) bool {
 	if r.work -= r.comparing(at); r.work < 0 {
 		return false
@@ -532,7 +531,7 @@ func (r *run) unique(at int32, rep *report) bool {
 	return true
 }
 
-// comparing is what the canonical text of the value at costs, in units of run.work: the members of objects are sorted.
+// comparing returns the cost of the canonical text of the value at, in units of run.work. The members of objects are sorted for it.
 func (r *run) comparing(at int32) int {
 	text := r.tree.Values[at].Text
 	if strings.IndexByte(text, '{') < 0 {

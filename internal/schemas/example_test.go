@@ -24,7 +24,7 @@ func ExampleSchema_Document() {
 	// fs-walk.Tree {"type":"array","items":{"$ref":"#/components/schemas/fs-walk.Tree"}}
 }
 
-// A schema serves all requests at once; the race detector watches.
+// TestConcurrentUse uses one schema from many goroutines, for the race detector.
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	s := schemas.MustCompile(`{"type":"object","properties":{"a":{"$ref":"#/$defs/A"}},"$defs":{"A":{"default":{},"properties":{"b":{"default":1,"pattern":"x"}}}}}`)

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/schemas"
 )
 
-// TestFastAPI says what FastAPI says, to the letter.
+// TestFastAPI checks that our messages are exactly those of FastAPI.
 func TestFastAPI(t *testing.T) {
 	t.Parallel()
 	f, err := os.Open(filepath.Join("testdata", "fastapi", "answers.jsonl"))

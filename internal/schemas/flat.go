@@ -9,23 +9,23 @@ import (
 	"github.com/toolsrv/toolsrv/internal/jsontree"
 )
 
-// maxNeeds bounds the schemas, and the names in them, that are looked at to find out which members some schema requires.
+// maxNeeds bounds how many schemas, and names in them, are looked at to find out which members a schema requires.
 const maxNeeds = 10_000
 
-// maxRepeated is how many members may lead to a part that could not be joined: that part is judged once for each of them that a value has.
+// maxRepeated is how many members may lead to a part that could not be joined, since that part is checked once for each of them in a value.
 const maxRepeated = 64
 
-// inPlace are the keywords that hold the whole value against another schema or against values. Many readers of a tool's schema
-// refuse them at its root.
+// inPlace are the keywords that check the whole value against another schema or against values. Many readers of a tool's schema refuse them at its
+// root.
 var inPlace = []string{"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "enum", "const"}
 
-// naming are the keywords that give schemas addresses. Readers that collect the schemas of several tools in one place mix them
-// up, and some don't know them.
+// naming are the keywords that give schemas addresses. Readers that collect the schemas of several tools in one place confuse these addresses, and
+// some readers don't know the keywords.
 var naming = []string{"$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveAnchor", "$recursiveRef"}
 
 // Standalone returns the schema as a plain object: its "type" is "object", and every reference leads to its
-// "$defs". If the schema has this form already, and is not of draft 4, it is returned as it was written; otherwise it is in draft
-// 2020-12. Standalone is nil if the schema admits values that are not objects.
+// "$defs". A schema that already has this form, and is not in draft 4, is returned as it was written. Otherwise the result is in draft 2020-12.
+// Standalone returns nil if the schema allows values that are not objects.
 func (s *Schema) Standalone() json.RawMessage {
 	if !s.root.objectsOnly() {
 		return nil
@@ -39,7 +39,7 @@ func (s *Schema) Standalone() json.RawMessage {
 	for _, f := range membersOf([]field{{"", root}}, "") {
 		switch {
 		case f.key != "type" || string(f.value) == `"object"`:
-		case !bytes.Contains(f.value, []byte(`"object"`)): // no object is a string
+		case !bytes.Contains(f.value, []byte(`"object"`)): // a string, but not "object"
 			return json.RawMessage(`{"type":"object","not":{}}`)
 		default: // a list of types
 			root = bytes.Replace(root, slices.Concat([]byte(`"type":`), f.value), []byte(`"type":"object"`), 1)
@@ -48,10 +48,10 @@ func (s *Schema) Standalone() json.RawMessage {
 	return compact(append(root[:len(root)-1:len(root)-1], d.end()...))
 }
 
-// Flat returns a schema of objects as Standalone does, but without keywords at the root that apply other schemas to the whole
-// value ("allOf", "if" and the like) or list whole values. It admits the same values, unless rest is not nil: rest is what could
-// not be said in this way, a schema for the same values, whose references lead into the "$defs" of text. Text is nil if the
-// schema admits values that are not objects.
+// Flat returns a schema of objects as Standalone does, but without keywords at the root that apply other schemas to the whole value (such as "allOf"
+// and "if") or list whole values. text allows the same values, unless rest is not nil. Then rest is a schema with the rules that could not be
+// expressed in this way. It applies to the same values, and its references lead into the "$defs" of text. text is nil if the schema allows values
+// that are not objects.
 func (s *Schema) Flat() (text, rest json.RawMessage) {
 	if !s.root.objectsOnly() {
 		return nil, nil
@@ -65,7 +65,7 @@ func (s *Schema) Flat() (text, rest json.RawMessage) {
 	return f.write()
 }
 
-// isFlat reports whether the root has properties, and no keyword that Flat takes away or changes.
+// isFlat reports whether the root has properties, and no keyword that Flat removes or changes.
 func (s *source) isFlat() bool {
 	properties := false
 	for m := s.tree.Values[0].First; m != 0; m = s.tree.Values[m].Next {
@@ -104,17 +104,17 @@ func (d *documenter) end() []byte {
 type flattener struct {
 	*documenter
 	seen       map[int32]bool
-	fields     []field // of the root, but for those that follow
+	fields     []field // of the root, except those below
 	properties []property
 	required   []string
-	isRequired map[string]bool // by the names in required
+	isRequired map[string]bool // the names in required, as a set
 	patterns   []field
 	dependents []field // dependentSchemas
 	rest       []constraint
 	needsLeft  int
 }
 
-// A property has all the schemas that apply to it.
+// A property is a property with all schemas that apply to it.
 type property struct {
 	name    string
 	schemas [][]byte
@@ -123,8 +123,8 @@ type property struct {
 // A constraint is a schema that could not be joined.
 type constraint struct {
 	schema []byte
-	needs  []string // members that it requires in any case
-	offers []int32  // the schemas of which it wants one or more
+	needs  []string // members that the schema requires in any case
+	offers []int32  // the alternatives, of which one or more must apply
 }
 
 // add adds the schema at i, which applies to the whole value.
@@ -183,20 +183,20 @@ func (f *flattener) add(i int32, root bool) {
 			condition = append(condition, g)
 		}
 	}
-	if has(condition, "if") { // alone it still says which members are evaluated
+	if has(condition, "if") { // an if alone still decides which members are evaluated
 		f.rest = append(f.rest, constraint{schema: object(condition), needs: f.branches(i, 0)})
 	}
 }
 
-// fits reports whether the members of a schema can be joined with the existing ones and mean the same.
+// fits reports whether the members of a schema can be joined with the existing ones without changing their meaning.
 func (f *flattener) fits(own []field) bool {
 	if has(own, "unevaluatedProperties") {
-		return false // it looks at its own schema only
+		return false // such a keyword looks only at its own schema
 	}
 	added := membersOf(own, "properties")
 	isKnown := func(a field) bool { return f.property(a.key) >= 0 }
 	isAdded := func(p property) bool { return has(added, p.name) }
-	// What is said of additional properties means those that the same schema does not name.
+	// "additionalProperties" applies to the properties that the same schema does not name.
 	if has(f.fields, "additionalProperties") && (!all(added, isKnown) || has(own, "patternProperties")) {
 		return false
 	}
@@ -214,7 +214,7 @@ func (f *flattener) fits(own []field) bool {
 	return !clash(membersOf(own, "patternProperties"), f.patterns) && !clash(membersOf(own, "dependentSchemas"), f.dependents)
 }
 
-// join adds the members of a schema. Of two that say nothing of validity the first stays.
+// join adds the members of a schema. If two members don't affect validity, the first one stays.
 func (f *flattener) join(own []field) {
 	for _, g := range own {
 		switch g.key {
@@ -243,7 +243,7 @@ func (f *flattener) join(own []field) {
 	}
 }
 
-// property returns the place of a property, or -1.
+// property returns the index of a property, or -1.
 func (f *flattener) property(name string) int {
 	return slices.IndexFunc(f.properties, func(p property) bool { return p.name == name })
 }
@@ -255,7 +255,7 @@ func (f *flattener) require(name string) {
 	}
 }
 
-// write returns the whole. What could not be joined goes below a member that is always there, where it holds always.
+// write returns the whole schema. What could not be joined is put below a member that is always present, so that it always applies.
 func (f *flattener) write() (text, rest json.RawMessage) {
 	for _, c := range f.rest {
 		for _, name := range c.needs {
@@ -274,7 +274,7 @@ func (f *flattener) write() (text, rest json.RawMessage) {
 	case whole == nil:
 	case len(f.required) > 0:
 		f.depend(f.required[0], whole)
-	case closed && len(f.properties) <= maxRepeated && f.judgeEmpty(whole, definitions): // an object has one of the properties, or it is empty
+	case closed && len(f.properties) <= maxRepeated && f.judgeEmpty(whole, definitions): // an object has at least one of the properties, or is empty
 		if len(f.properties) == 0 {
 			break
 		}
@@ -289,7 +289,7 @@ func (f *flattener) write() (text, rest json.RawMessage) {
 	return compact(object(f.members(definitions))), rest
 }
 
-// members returns the members of the whole.
+// members returns the members of the whole schema.
 func (f *flattener) members(definitions []field) []field {
 	var all []field
 	if f.tree.Member(0, "$schema") != 0 {
@@ -327,7 +327,7 @@ func (f *flattener) members(definitions []field) []field {
 	return all
 }
 
-// depend makes a schema hold for the whole value if it has a member of that name.
+// depend makes a schema apply to the whole value if the value has a member with this name.
 func (f *flattener) depend(name string, schema []byte) {
 	if n := slices.IndexFunc(f.dependents, func(g field) bool { return g.key == name }); n >= 0 {
 		f.dependents[n].value = both([][]byte{f.dependents[n].value, schema})
@@ -336,7 +336,7 @@ func (f *flattener) depend(name string, schema []byte) {
 	f.dependents = append(f.dependents, field{name, schema})
 }
 
-// judgeEmpty has the empty object refused if a schema refuses it. It reports false if that can't be found out.
+// judgeEmpty refuses the empty object if a schema refuses it. It returns false if that can't be found out.
 func (f *flattener) judgeEmpty(whole []byte, definitions []field) bool {
 	s, err := Compile(object([]field{{"allOf", array([][]byte{whole})}, {"$defs", object(definitions)}}))
 	if err != nil || s.Check([]byte("{}")) == nil {
@@ -351,8 +351,8 @@ func (f *flattener) judgeEmpty(whole []byte, definitions []field) bool {
 	return true
 }
 
-// offer names the members that alternatives know and the root does not, so that who reads the root only sees them. It admits
-// any value for them: which alternative holds is not known there.
+// offer adds the members that only alternatives name to the root, for readers that look only there. It allows any value for them, since it is not
+// known there which alternative applies.
 func (f *flattener) offer() {
 	if has(f.fields, "additionalProperties") || has(f.fields, "unevaluatedProperties") || len(f.patterns) > 0 {
 		return
@@ -374,7 +374,7 @@ func (f *flattener) offer() {
 	}
 }
 
-// needs returns members that the schema at i requires in any case. There may be more.
+// needs returns members that the schema at i requires in any case. It may not find all of them.
 func (f *flattener) needs(i int32, depth int) (all []string) {
 	if f.needsLeft--; f.needsLeft < 0 || depth > jsontree.MaxDepth || f.tree.Values[i].Kind != jsontree.Object {
 		return nil
@@ -423,7 +423,7 @@ func (f *flattener) common(schemas []int32, depth int) (all []string) {
 	return all
 }
 
-// list returns the items of a keyword that is a list of schemas.
+// list returns the items of a keyword whose value is a list of schemas.
 func (f *flattener) list(i int32, name string) (items []int32) {
 	for c := f.first(i, name); c != 0; c = f.tree.Values[c].Next {
 		items = append(items, c)
@@ -447,7 +447,7 @@ func all[T any](list []T, is func(T) bool) bool {
 	return !slices.ContainsFunc(list, func(v T) bool { return !is(v) })
 }
 
-// both returns a schema that is all of some, or nil if there are none.
+// both returns a schema that requires all of these schemas, or nil if there are none.
 func both(schemas [][]byte) []byte {
 	switch len(schemas) {
 	case 0:
@@ -458,7 +458,7 @@ func both(schemas [][]byte) []byte {
 	return object([]field{{"allOf", array(schemas)}})
 }
 
-// membersOf returns the members of the object that is the value of a key.
+// membersOf returns the members of an object that is the value of a key.
 func membersOf(fields []field, key string) (all []field) {
 	n := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
 	var tree jsontree.Tree

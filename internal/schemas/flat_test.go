@@ -84,7 +84,7 @@ func resultOf(t testing.TB, text string) *schemas.Schema {
 	return s
 }
 
-// sameValues checks that the forms of a schema admit what it admits, together with what could not be said in them.
+// sameValues checks that the forms of a schema, together with the rest, allow the same values as the schema.
 func sameValues(t *testing.T, s *schemas.Schema, values []string) (exact bool) {
 	t.Helper()
 	text, rest := s.Flat()
@@ -148,7 +148,7 @@ func objects() []string {
 	return all
 }
 
-// randomSchema returns a schema for an object of such members.
+// randomSchema returns a schema for an object with these members.
 func randomSchema(r *rand.Rand, depth int) string {
 	if r.IntN(12) == 0 {
 		return []string{"true", "false"}[r.IntN(2)]
@@ -210,7 +210,7 @@ func randomSchema(r *rand.Rand, depth int) string {
 			add(`"enum":[{},{"a":1}]`)
 		}
 	}
-	// Two of properties can't both be there.
+	// There can't be two of properties.
 	slices.SortFunc(parts, func(a, b string) int { return strings.Compare(a[:5], b[:5]) })
 	parts = slices.CompactFunc(parts, func(a, b string) bool {
 		return strings.HasPrefix(a, `"properties"`) && strings.HasPrefix(b, `"properties"`) || strings.HasPrefix(a, `"if"`) && strings.HasPrefix(b, `"if"`)
@@ -218,7 +218,7 @@ func randomSchema(r *rand.Rand, depth int) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// checkRandom holds the forms of a schema against it, and returns whether all of it could be said flatly.
+// checkRandom compares the forms of a schema with the schema, and returns whether the flat form needs no rest.
 func checkRandom(t *testing.T, seed uint64) (compiled, exact bool) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -249,7 +249,7 @@ func randomPlain(r *rand.Rand) string {
 	}
 }
 
-// TestFlatOfMany holds the forms of random schemas against them, for all objects of a few members.
+// TestFlatOfMany compares the forms of random schemas with the schemas, for all objects with a few members.
 func TestFlatOfMany(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
@@ -309,7 +309,7 @@ func TestFlatOfSuite(t *testing.T) {
 	}
 }
 
-// TestFlatOfLarge: schemas that say much of few members cost little.
+// TestFlatOfLarge: schemas with many rules for few members cost little.
 func TestFlatOfLarge(t *testing.T) {
 	t.Parallel()
 	var parts []string

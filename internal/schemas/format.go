@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// formats are those that are asserted. Each function takes any text.
+// formats are the formats that are checked. Each function accepts any text.
 var formats = map[string]func(string) bool{
 	"date-time": isDateTime, "date": isDate, "time": isTime, "duration": isDuration, "period": isPeriod,
 	"hostname": isHostname, "email": isEmail, "ipv4": isIPv4, "ip-address": isIPv4, "ipv6": isIPv6,
@@ -29,7 +29,7 @@ func isDate(s string) bool {
 	return err == nil
 }
 
-// isTime follows RFC 3339, too. A leap second is the last of a day of UTC.
+// isTime follows RFC 3339, too. A leap second must be the last second of a UTC day.
 func isTime(s string) bool {
 	hour, s, ok1 := twoDigits(s, 23, ':')
 	minute, s, ok2 := twoDigits(s, 59, ':')
@@ -42,7 +42,7 @@ func isTime(s string) bool {
 			return false
 		}
 	}
-	ahead := 0 // of UTC, in minutes
+	ahead := 0 // offset from UTC in minutes
 	if s != "Z" && s != "z" {
 		if s == "" || s[0] != '+' && s[0] != '-' {
 			return false
@@ -60,7 +60,7 @@ func isTime(s string) bool {
 	return second < 60 || (60*hour+minute-ahead+day)%day == day-1
 }
 
-// twoDigits reads a number of two digits up to a most, and what has to follow it, if that is not 0. It returns the rest.
+// twoDigits reads a number of two digits, which may be at most most, and the character that must follow it, unless that is 0. It returns the rest.
 func twoDigits(s string, most int, next byte) (n int, rest string, ok bool) {
 	if len(s) < 2 || strings.Trim(s[:2], digits) != "" {
 		return 0, "", false
@@ -88,7 +88,7 @@ func isDuration(s string) bool {
 	return hasUnits(days, "YMD") || hasUnits(days, "W")
 }
 
-// hasUnits reports whether s has numbers, each with its unit: some of these, without a gap between them.
+// hasUnits reports whether s consists of numbers, each followed by its unit. The units must be consecutive ones of the list.
 func hasUnits(s, units string) bool {
 	found := ""
 	for s != "" {
@@ -149,7 +149,7 @@ func isIPv6(s string) bool {
 	return err == nil && address.Is6() && address.Zone() == ""
 }
 
-// isURI follows RFC 3986, and admits the characters of RFC 3987.
+// isURI follows RFC 3986, and also allows the characters of RFC 3987.
 func isURI(s string) bool {
 	u, ok := parseAddress(s)
 	return ok && u.IsAbs()

@@ -11,8 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// hostileSchemas are refused with an error that says want, or else cost little. Without their bounds most of them
-// would take minutes, or all memory.
+// hostileSchemas are refused with an error that contains want, or else cost little. Without bounds, most of them would take minutes, or all memory.
 var hostileSchemas = []struct{ name, want, text string }{
 	{"many schemas", "more than 5000 schemas", `{"allOf":[` + strings.Repeat(`{},`, 340_000) + `{}]}`},
 	{"as many schemas as are allowed", "", `{"allOf":[` + strings.Repeat(`{"type":"object"},`, 4997) + `{}]}`},
@@ -75,7 +74,7 @@ func doubling(n int) string {
 	return numbered(n, `"d%d":{"allOf":[{"$ref":"#/$defs/d%[2]d"},{"$ref":"#/$defs/d%[2]d"}]}`) + ","
 }
 
-// nowhere is a chain of values below an unknown keyword, each of which some reference leads to.
+// nowhere is a chain of values below an unknown keyword, with a reference to each of them.
 func nowhere(depth int) string {
 	var refs []string
 	path := "#"
@@ -120,8 +119,7 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
-// What a body costs is bounded by its size; what costs more is refused. Without bounds most of these would take
-// minutes, or all memory.
+// The cost of a body is bounded by its size, and a body that costs more is refused. Without bounds, most of these would take minutes, or all memory.
 // Proves: Limits hold, one by one and in sum
 func TestHostileBodies(t *testing.T) {
 	t.Parallel()
@@ -203,7 +201,7 @@ func TestHostileBodies(t *testing.T) {
 	}
 }
 
-// TestValidateLittle compares what is decided in little time with what Validate decides. What takes long is not decided.
+// TestValidateLittle compares ValidateLittle with Validate. A check that takes long is not decided.
 // Proves: Limits hold, one by one and in sum
 func TestValidateLittle(t *testing.T) {
 	t.Parallel()
@@ -246,8 +244,8 @@ func TestValidateLittle(t *testing.T) {
 	}
 }
 
-// TestMemory checks bodies of small values, which take many times their bytes: a check never takes more than it may, and decides as
-// Validate does once it may take enough. It is not parallel: it counts what the process allocates.
+// TestMemory checks bodies of small values, which take many times their size: a check never takes more than it may, and decides as Validate does once
+// it may take enough. It is not parallel, because it counts what the process allocates.
 // Proves: Limits hold, one by one and in sum
 func TestMemory(t *testing.T) {
 	if testkit.Race(t) {
@@ -292,7 +290,7 @@ func TestMemory(t *testing.T) {
 				runtime.ReadMemStats(&before)
 				got, ok, err := s.ValidateWithin([]byte(body), memory)
 				runtime.ReadMemStats(&after)
-				// The better part of it may be garbage: texts of violations that are not listed. The body is copied here.
+				// Most of it may be garbage: texts of violations that are not listed. The body is copied here.
 				if took := int64(after.TotalAlloc - before.TotalAlloc); took > 4*memory+size {
 					t.Errorf("%s, %s: the check took %d bytes, and might take %d", name, kind, took, memory)
 				}

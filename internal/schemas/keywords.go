@@ -18,7 +18,7 @@ var typeNames = map[string]types{
 	"object": typeObject, "integer": typeInteger,
 }
 
-// oneType has the list of each type alone, which all nodes share.
+// oneType has, for each type, the list with only this type. All nodes share these lists.
 var oneType = func() map[string][]string {
 	lists := map[string][]string{}
 	for name := range typeNames {
@@ -75,7 +75,7 @@ func (k *keywordsOf) choice(list []int32) *choice {
 	return newChoice(values, joined(expected))
 }
 
-// spelled returns a value of the schema as a message shows it.
+// spelled returns a value of the schema in the form of messages.
 func spelled(v *jsontree.Value) string {
 	if v.Kind == jsontree.String {
 		return "'" + text.Clip(v.Decoded(), maxClip) + "'"
@@ -106,7 +106,7 @@ func (k *keywordsOf) number() *numberRules {
 		minimum: k.bound("minimum"), maximum: k.bound("maximum"), above: k.bound("exclusiveMinimum"),
 		below: k.bound("exclusiveMaximum"), multipleOf: k.bound("multipleOf"),
 	}
-	// In draft 4 these are switches.
+	// In draft 4 these keywords are booleans.
 	if k.isTrue("exclusiveMinimum") {
 		r.minimum, r.above = nil, r.minimum
 	}

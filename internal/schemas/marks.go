@@ -1,13 +1,13 @@
 package schemas
 
-// marks are the members or items of one value that some schema has evaluated, for the unevaluated keywords.
+// marks are the members or items of one value that a schema has evaluated, for the unevaluated keywords.
 type marks struct {
 	run *run
 	all bool
 	set map[int32]struct{}
 }
 
-// newMarks returns none. drop gives back the memory that they took.
+// newMarks returns empty marks. drop gives their memory back.
 func newMarks(r *run) *marks {
 	r.take(perMarks)
 	return &marks{run: r}
@@ -37,7 +37,7 @@ func (m *marks) has(at int32) bool {
 	return ok || m.all
 }
 
-// branch returns marks for an alternative that may fail, nil where nobody asks for any.
+// branch returns marks for an alternative that may fail, or nil if no marks are needed.
 func (m *marks) branch() *marks {
 	if m == nil {
 		return nil
@@ -45,7 +45,7 @@ func (m *marks) branch() *marks {
 	return newMarks(m.run)
 }
 
-// merge adds what other has, which is not used afterwards.
+// merge adds the marks of other, which must not be used afterwards.
 func (m *marks) merge(other *marks) {
 	if m == nil || other == nil {
 		return

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// maxMediaPlaces bounds the schemas that Media looks at, counted once for every way that leads to them.
+	// maxMediaPlaces bounds the schemas that Media looks at. A schema is counted once for every way that leads to it.
 	maxMediaPlaces = 5000
-	// maxMediaType bounds a media type, in bytes; RFC 6838 has names of at most 127 on each side of the slash.
+	// maxMediaType bounds a media type in bytes: RFC 6838 allows names of at most 127 on each side of the slash.
 	maxMediaType = 255
 )
 
@@ -18,14 +18,14 @@ const (
 type Media struct {
 	// Type is the media type of the value itself, as its author wrote it, such as "image/png". If empty, the value is not a file.
 	Type string
-	// Members are what the members of an object have in them. One that has no file is missing.
+	// Members are the Media of an object's members. Members without files are left out.
 	Members map[string]*Media
-	// Items is what the items of an array have in them, or nil.
+	// Items is the Media of an array's items, or nil.
 	Items *Media
 }
 
-// Media returns where a value that fits the schema has files: strings with the contentEncoding "base64" and a
-// contentMediaType. It is nil if the schema has none. A schema that refers to itself is followed once around.
+// Media returns where a value that fits the schema has files: strings with the contentEncoding "base64" and a contentMediaType. It returns nil if
+// there are none. A schema that refers to itself is followed only once.
 func (s *Schema) Media() *Media {
 	m := &mediaFinder{source: s.source(), left: maxMediaPlaces, within: map[int32]bool{}}
 	return m.find(0)
@@ -34,10 +34,10 @@ func (s *Schema) Media() *Media {
 type mediaFinder struct {
 	*source
 	left   int
-	within map[int32]bool // the schemas above the one that is looked at
+	within map[int32]bool // the schemas around the current one
 }
 
-// find returns what a value that the schema at i applies to has in it.
+// find returns the Media of a value to which the schema at i applies.
 func (f *mediaFinder) find(i int32) *Media {
 	if f.left--; f.left < 0 || f.within[i] || f.tree.Values[i].Kind != jsontree.Object {
 		return nil
@@ -48,7 +48,7 @@ func (f *mediaFinder) find(i int32) *Media {
 	for _, name := range []string{"$ref", "$recursiveRef", "$dynamicRef"} {
 		if to, ok := f.targets[f.keyword(i, name)]; ok {
 			if found = found.with(f.find(to)); f.draft <= draft7 {
-				return found // its siblings mean nothing
+				return found // other keywords beside $ref are ignored
 			}
 		}
 	}
@@ -98,7 +98,7 @@ func (f *mediaFinder) keyword(i int32, name string) int32 {
 	return f.tree.Member(i, name)
 }
 
-// str0 is str, with nothing for a missing value.
+// str0 is str, but returns "" for a missing value.
 func (f *mediaFinder) str0(i int32) string {
 	if i == 0 {
 		return ""
@@ -106,7 +106,7 @@ func (f *mediaFinder) str0(i int32) string {
 	return f.str(i)
 }
 
-// with adds what another has to m, and returns it. Of two types for one value the first wins. Both are used up.
+// with adds another Media to m, and returns the result. If there are two types for one value, the first one wins. Neither may be used afterwards.
 func (m *Media) with(other *Media) *Media {
 	if m == nil {
 		return other

@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/schemas"
 )
 
-// files returns where a Media says that files are, with their types, sorted.
+// files returns the places of files in a Media, with their types, sorted.
 func files(m *schemas.Media, place string) (all []string) {
 	if m == nil {
 		return nil
@@ -58,11 +58,11 @@ func TestMedia(t *testing.T) {
 	}
 }
 
-// TestMediaOfMany has references that double at each step cost no more than the bound.
+// TestMediaOfMany checks that references which double at each step cost no more than the bound.
 func TestMediaOfMany(t *testing.T) {
 	t.Parallel()
 	var definitions []string
-	for i := range 12 { // each way leads to it: Compile refuses more than 10,000
+	for i := range 12 { // as many ways as Compile allows, which is 10,000
 		definitions = append(definitions, fmt.Sprintf(`"d%d":{"properties":{"a":{"$ref":"#/$defs/d%d"},"b":{"$ref":"#/$defs/d%d"}}}`, i, i+1, i+1))
 	}
 	definitions = append(definitions, `"d12":{"contentEncoding":"base64","contentMediaType":"image/png"}`)

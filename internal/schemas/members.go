@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// find returns the index of a name in members, or -1. Bodies often have the order of the schema, so the search
-// begins at guess; that saves half of a small body's time.
+// find returns the index of a name in members, or -1. Bodies often have the order of the schema, so the search begins at guess. That saves half of
+// the time for a small body.
 func (rules *objectRules) find(name string, guess int) int {
 	if guess < len(rules.members) && rules.members[guess].name == name {
 		return guess
@@ -21,7 +21,7 @@ func (rules *objectRules) find(name string, guess int) int {
 	return int(rules.byName[i])
 }
 
-// Up to fewMembers are found faster by looking at each than by a sorted search.
+// Among up to fewMembers members, a linear search is faster than a binary one.
 const fewMembers = 8
 
 // indexNames prepares find. A map of the names would take as much memory again as the members do.

@@ -6,14 +6,14 @@ import (
 	"github.com/toolsrv/toolsrv/internal/jsontree"
 )
 
-// What a check takes of memory, in bytes. What grows has its old place beside its new one for a moment, so that a value or an edit that
-// is added counts more than twice.
+// These are how much memory a check takes, in bytes. While a slice grows, the old and the new array exist together, so an added value or edit counts
+// more than twice.
 const (
-	perByte     = 4 // the text, the copy with what is filled in, and the copy of a value that is compared
+	perByte     = 4 // the text, the copy with filled-in defaults, and the copy of a compared value
 	perValue    = 64
-	perMember   = 40  // its name, among those of its object
+	perMember   = 40  // its name in the list of its object's names
 	perAdded    = 160 // a value that is added to the tree
-	perEdit     = 200 // with the number that is written out
+	perEdit     = 200 // including the written number
 	perMark     = 24
 	perMarks    = 256
 	perCompared = 96

@@ -19,7 +19,7 @@ const (
 	aPositive // number
 	aType
 	aReference
-	aName    // of a schema: a reference without a fragment
+	aName    // a schema's name: a reference without a fragment
 	anAnchor // of draft 2019-09
 	aWord    // an anchor since then
 	flags    // by address
@@ -42,8 +42,8 @@ type rule struct {
 	since, until draft
 }
 
-// rules are what the metaschemas of all drafts say. They are written as a table, since a library's metaschemas take 3 ms to be made ready, in
-// each process, and 120 µs for each schema.
+// rules are the rules of the metaschemas of all drafts. They are a table, since a library's metaschemas take 3 ms of preparation in each process, and
+// 120 µs for each schema.
 var rules = map[string][]rule{
 	"$schema":               {{aText, draft4, always}}, // findDraft knows which
 	"id":                    {{aReference, draft4, draft6}},
@@ -109,7 +109,7 @@ var rules = map[string][]rule{
 	"else":                  {{aSchema, draft7, always}},
 }
 
-// wanted is what an error says that a value must be.
+// wanted is the text of an error about what a value must be.
 var wanted = [...]string{
 	aText: "a string", aFlag: "true or false", aCount: "an integer of at least 0", aNumber: "a number", aPositive: "a number above 0",
 	aType:      `one of "array", "boolean", "integer", "null", "number", "object" and "string", or a list of different ones`,
@@ -121,12 +121,12 @@ var wanted = [...]string{
 	namedSchemas: "an object of schemas", schemasOrNames: "an object of schemas and lists of different strings",
 }
 
-// wrong is the error of the value at i, which is not what it must be.
+// wrong returns the error for the value at i, which does not fit its use.
 func (s *source) wrong(i int32, u use) error {
 	return at(s.pointer(i), fmt.Errorf("the value must be %s: correct it as %s says", wanted[u], s.draft.uri()))
 }
 
-// checkMeta checks the schema at i, with all that is in it, against the metaschema of its draft.
+// checkMeta checks the schema at i, including nested schemas, against the metaschema of its draft.
 func (s *source) checkMeta(i int32) error {
 	v := &s.tree.Values[i]
 	switch {
@@ -154,7 +154,7 @@ func (s *source) checkMeta(i int32) error {
 	return nil
 }
 
-// checkUse checks the value of a keyword, with the schemas in it.
+// checkUse checks the value of a keyword, including schemas in it.
 func (s *source) checkUse(i int32, u use) error {
 	v := &s.tree.Values[i]
 	switch u {
@@ -193,7 +193,7 @@ func (s *source) checkUse(i int32, u use) error {
 	return nil
 }
 
-// checkEach checks the items or members of the value at i, each as what it must be.
+// checkEach checks the items or members of the value at i against a use.
 func (s *source) checkEach(i int32, each func(c int32) use) error {
 	for c := s.tree.Values[i].First; c != 0; c = s.tree.Values[c].Next {
 		if err := s.checkUse(c, each(c)); err != nil {
@@ -203,7 +203,7 @@ func (s *source) checkEach(i int32, each func(c int32) use) error {
 	return nil
 }
 
-// isUse reports whether the value at i, in which there are no schemas, is what a keyword's must be.
+// isUse reports whether the value at i, which contains no schemas, fits a use.
 func (s *source) isUse(i int32, u use) bool {
 	v := &s.tree.Values[i]
 	switch u {
@@ -247,7 +247,7 @@ func (s *source) isUse(i int32, u use) bool {
 	panic("schema: a use without a rule")
 }
 
-// The characters of anchors.
+// These are the characters of anchors.
 const (
 	letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	digits  = "0123456789"

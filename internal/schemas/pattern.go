@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// maxPattern is the longest pattern in bytes, and the longest text that format "regex" admits.
+	// maxPattern is the length of the longest pattern in bytes, and of the longest text that format "regex" allows.
 	maxPattern = 4 << 10
-	// maxPatternSize bounds the instructions of one pattern, maxInstructions of all in a schema: a match
-	// takes time in proportion to them and to the text.
+	// maxPatternSize bounds the instructions of one pattern, and maxInstructions those of all patterns in a schema: the time of a match is
+	// proportional to them and to the text.
 	maxPatternSize  = 10_000
 	maxInstructions = 100_000
-	// maxParsing bounds what one pattern takes to be parsed, in units of run.work: 0.2 s. Each perInstruction of parsing counts as an
-	// instruction, which bounds the total.
+	// maxParsing bounds the parsing of one pattern, in units of run.work: 0.2 s. Each perInstruction units of parsing count as one instruction, which
+	// bounds the total.
 	maxParsing     = 10_000_000
 	perInstruction = 200
 )
@@ -28,8 +28,7 @@ type pattern struct {
 	size       int    // in instructions
 }
 
-// newPattern compiles a pattern. Schemas are written in ECMA-262's syntax; what Go's linear-time engine has not is
-// refused.
+// newPattern compiles a pattern. Schemas use ECMA-262's syntax. What Go's linear-time engine does not support is refused.
 func newPattern(text string) (*pattern, error) {
 	if len(text) > maxPattern {
 		return nil, fmt.Errorf("the pattern has %d bytes; at most %d are allowed: shorten it", len(text), maxPattern)
@@ -75,7 +74,7 @@ func instructions(e *syntax.Regexp) int {
 	return n
 }
 
-// parsing is what a regular expression takes to be parsed at most, in units of run.work. Package syntax copies a table for each Unicode
+// parsing is how much parsing a regular expression takes at most, in units of run.work. Package syntax copies a table for each Unicode
 // class, and looks at each character of a range if case is ignored: 7 ms for a range of all characters.
 func parsing(expression string) int {
 	const each, table, wide = 16, 15_000, 350_000
@@ -86,10 +85,10 @@ func parsing(expression string) int {
 	return n
 }
 
-// beyondASCII matches an expression that may have a character beyond ASCII, itself or by its number.
+// beyondASCII matches an expression that may contain a non-ASCII character, directly or as an escape.
 var beyondASCII = regexp.MustCompile(`[^\x00-\x7f]|\\[x0-7]`)
 
-// fromECMA rewrites the escapes \uXXXX, \u{X} and \cX, which Go writes in another way.
+// fromECMA rewrites the escapes \uXXXX, \u{X} and \cX, which are different in Go.
 func fromECMA(text string) string {
 	if !strings.Contains(text, `\u`) && !strings.Contains(text, `\c`) {
 		return text
@@ -123,6 +122,5 @@ func fromECMA(text string) string {
 // match reports whether the pattern occurs in s.
 func (p *pattern) match(s string) bool { return p.expression.MatchString(s) }
 
-// work is what a match with a text of n bytes costs, in units of run.work: the engine takes up to 10 ns for each
-// byte and instruction.
+// work is the cost of a match with a text of n bytes, in units of run.work: the engine takes up to 10 ns for each byte and instruction.
 func (p *pattern) work(n int) int { return 1 + n*p.size/4 }

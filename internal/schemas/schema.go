@@ -1,8 +1,8 @@
 // Package schemas compiles a tool's JSON Schema and validates bodies against it.
 //
-// Schemas and bodies both come from strangers: a schema reaches nothing outside its own text, and checking has a bounded cost.
-// Libraries neither bound the work of one check nor give violations with their values. So a walk of our own judges bodies, and a table judges
-// schemas; tests compare both with github.com/santhosh-tekuri/jsonschema.
+// Neither schemas nor bodies are trusted: a schema reaches nothing outside its own text, and the cost of checking is bounded. Libraries neither bound
+// the work of one check nor report violations with their values. So this package checks bodies with its own code, and schemas with a table. Tests
+// compare both with github.com/santhosh-tekuri/jsonschema.
 package schemas
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
-// MaxSize is the largest text of a schema, in bytes.
+// MaxSize is the size of the largest schema text, in bytes.
 const MaxSize = 1 << 20
 
 // A Schema is a compiled JSON Schema of draft 4, 6, 7, 2019-09 or 2020-12. It never changes and is safe for
@@ -32,11 +32,11 @@ type Schema struct {
 	size     int64           // of what is kept, in bytes
 }
 
-// A Budget is what the schemas of one file may take together: their patterns and defaults: a short text can make many
-// megabytes, and the work of checking these. It is for one goroutine at a time.
+// A Budget bounds what all schemas of one file may take together: the patterns and defaults, since a short text can give many megabytes of these, and
+// the work of checking the defaults. It must be used by one goroutine at a time.
 type Budget struct{ instructions, defaults, work int }
 
-// What a Budget holds: some tens of megabytes and half a second.
+// A Budget holds this much: some tens of megabytes and half a second.
 const (
 	fileInstructions = 4 * maxInstructions
 	fileDefaults     = 2 * maxDefaults
@@ -46,11 +46,11 @@ const (
 // NewBudget returns the budget of a file.
 func NewBudget() *Budget { return &Budget{fileInstructions, fileDefaults, fileDefaultWork} }
 
-// Compile compiles any JSON Schema. Its "$schema" may name draft 4, 6, 7, 2019-09 or 2020-12, which is the default. Formats are asserted in
-// every draft. The text is kept and must not be changed. An error says where in the schema it is, what is wrong, and what to do.
+// Compile compiles any JSON Schema. Its "$schema" may name draft 4, 6, 7, 2019-09 or 2020-12, which is the default. Formats are checked in every
+// draft. The text is kept and must not be changed. An error says what is wrong, where in the schema, and what to do.
 func Compile(text json.RawMessage) (*Schema, error) { return NewBudget().Compile(text) }
 
-// Compile is the function of that name for one of several schemas of a file. It fails, too, where they take too much together.
+// Compile is like the function Compile, for one of several schemas of a file. It also fails if they take too much together.
 func (b *Budget) Compile(text json.RawMessage) (*Schema, error) {
 	from, err := readSource(string(text))
 	if err != nil {
@@ -63,12 +63,12 @@ func (b *Budget) Compile(text json.RawMessage) (*Schema, error) {
 	if len(from.targets) > 0 {
 		s.targets = from.targets
 	}
-	s.size += schemaSize + 2*int64(len(text)) + targetSize*int64(len(s.targets)) // names are parts of a copy of the text
+	s.size += schemaSize + 2*int64(len(text)) + targetSize*int64(len(s.targets)) // twice, since names are substrings of a copy of the text
 	return s, nil
 }
 
-// source returns what documents are made of. It is read again each time: it takes some twenty times as much memory as the text does, and
-// documents are made once.
+// source returns the parsed schema, for documents. It is parsed again each time, since it takes some twenty times as much memory as the text, and
+// documents are made only once.
 func (s *Schema) source() *source {
 	from := &source{draft: s.draft, targets: s.targets}
 	if err := from.tree.Read(string(s.text)); err != nil {
@@ -77,13 +77,12 @@ func (s *Schema) source() *source {
 	return from
 }
 
-// CompileParameters compiles the schema of a tool's arguments. It fails as Compile does, and if the schema allows anything but objects.
+// CompileParameters compiles the schema of a tool's arguments. It fails as Compile does, and if the schema allows anything other than objects.
 func CompileParameters(text json.RawMessage) (*Schema, error) {
 	return NewBudget().CompileParameters(text)
 }
 
-// CompileParameters is the function of that name for one of several schemas of a file. It fails, too, where they take too much
-// together.
+// CompileParameters is like the function CompileParameters, for one of several schemas of a file. It also fails if they take too much together.
 func (b *Budget) CompileParameters(text json.RawMessage) (*Schema, error) {
 	s, err := b.Compile(text)
 	if err != nil {
@@ -109,26 +108,26 @@ func MustCompile(text string) *Schema {
 func (s *Schema) JSON() json.RawMessage { return s.text }
 
 // Validate checks a body, a JSON object, and returns the bytes for the tool: body itself, or a copy in which missing members have their
-// defaults, and integers of at most 309 digits such as 1.0 or 1e2 are written out. Everything else stays byte for byte as it was. A body
-// without anything but white space counts as {}.
+// defaults, and integers of at most 309 digits such as 1.0 or 1e2 are written out. Everything else stays the same, byte for byte. A body that is
+// empty or white space means {}.
 //
-// An error is a *Misfit with at least one violation, at most MaxViolations and one that says how many more there are. They are in the order
-// of the body, with what is missing first. The work is bounded by the size of the body; a check that would take more is refused.
+// The error is a *Misfit with at least one violation. It has at most MaxViolations, and one more that says how many others there are. They are in the
+// order of the body, with missing members first. The work is bounded by the size of the body: a check that would take more is refused.
 func (s *Schema) Validate(body []byte) ([]byte, error) {
 	valid, _, err := s.ValidateWithin(body, math.MaxInt64)
 	return valid, err
 }
 
-// ValidateWithin is Validate within a number of bytes of memory, beside what the body and the schema take. If a check takes more, ok is
-// false and the other results have no meaning. [Need] says with how many to begin.
+// ValidateWithin is Validate with a bound on memory in bytes, in addition to the body and the schema. If the check takes more, ok is false and the
+// other results have no meaning. [Need] returns a bound to begin with.
 func (s *Schema) ValidateWithin(body []byte, memory int64) (valid []byte, ok bool, err error) {
 	r := run{base: workBase, room: maxFilled, memory: memory}
 	valid, err = s.validate(body, &r)
 	return valid, r.memory >= 0, err
 }
 
-// ValidateLittle is Validate for those who have no time: ok is false, and nothing else has a meaning, if there is more to do than a
-// fraction of a millisecond and 0.3 µs for each byte, more to fill in than 16 KiB, or it takes more than 4 MiB of memory.
+// ValidateLittle is Validate for callers that can't wait. ok is false, and the other results have no meaning, if the check takes more than a fraction
+// of a millisecond plus 0.3 µs for each byte, fills in more than 16 KiB, or takes more than 4 MiB of memory.
 func (s *Schema) ValidateLittle(body []byte) (valid []byte, ok bool, err error) {
 	r := run{base: littleBase, room: littleFilled, memory: littleMemory}
 	valid, err = s.validate(body, &r)
@@ -162,7 +161,7 @@ func (s *Schema) validate(body []byte, r *run) (valid []byte, err error) {
 	return body, nil
 }
 
-// Check checks any JSON value, such as a result, as Validate checks a body, but fills in nothing.
+// Check checks any JSON value, such as a result, as Validate checks a body, but does not fill in anything.
 func (s *Schema) Check(value []byte) error {
 	text := string(value)
 	r := run{base: workBase, work: workBase + workPerByte*len(text), room: maxFilled, memory: math.MaxInt64}
@@ -175,10 +174,10 @@ func (s *Schema) Check(value []byte) error {
 	return nil
 }
 
-// blank reports whether s has nothing but JSON's white space.
+// blank reports whether s has only JSON white space.
 func blank(s string) bool { return strings.Trim(s, " \t\r\n") == "" }
 
-// notFitting is the message of an error for arguments that are JSON.
+// notFitting is the message of an error for arguments that are valid JSON.
 const notFitting = "the arguments do not fit the tool's schema"
 
 func invalid(message string, violations ...misfit.Violation) error {
@@ -190,7 +189,7 @@ func quoted(s string) string {
 	return strconv.Quote(text.Short(s))
 }
 
-// at tells where in a schema an error is.
+// at adds to an error where in a schema it is.
 func at(pointer string, err error) error {
 	if pointer == "" {
 		pointer = "the top"
@@ -198,9 +197,9 @@ func at(pointer string, err error) error {
 	return fmt.Errorf("at %s: %w", pointer, err)
 }
 
-// Size returns about how many bytes of memory the schema takes while it is kept: what its author wrote, and what checks need.
+// Size returns about how many bytes of memory the schema takes: the author's text, and what checks need.
 func (s *Schema) Size() int64 { return s.size }
 
-// Need returns how many bytes of memory a check of a body takes with most schemas. Few need more, and they need it for what they fill in,
-// or to remember what they have looked at.
+// Need returns how many bytes of memory a check of a body takes with most schemas. Few schemas need more: for filling in defaults, or for remembering
+// which members they have evaluated.
 func (*Schema) Need(body []byte) int64 { return littleMemory/16 + needed(string(body)) }

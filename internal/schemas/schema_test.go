@@ -14,7 +14,7 @@ func TestCompileRefuses(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, text string
-		want       []string // all in the error
+		want       []string // parts of the error
 	}{
 		{"no JSON", `{"type":`, []string{"not JSON", "byte 8"}},
 		{"duplicate keyword", `{"type":"object","type":"string"}`, []string{"Duplicate property name", "byte 17"}},
@@ -111,7 +111,7 @@ func TestMustCompile(t *testing.T) {
 	schemas.MustCompile(`{"type": 5}`)
 }
 
-// One word means different things in different drafts.
+// The same keyword may have different meanings in different drafts.
 func TestDrafts(t *testing.T) {
 	t.Parallel()
 	const (

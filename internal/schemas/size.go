@@ -1,6 +1,6 @@
 package schemas
 
-// What compiled schemas take, in bytes, as the allocator rounds it. A test compares the sums with what the heap has.
+// These are the sizes of the parts of compiled schemas in bytes, as rounded by the allocator. A test compares their sums with the heap.
 const (
 	schemaSize      = 96
 	targetSize      = 16
@@ -19,7 +19,7 @@ const (
 	valueSize       = 64 // of a default
 )
 
-// size returns the bytes that a node takes, without the nodes that it refers to.
+// size returns how many bytes a node takes, without the nodes that it refers to.
 func (n *node) size() int64 {
 	size := int64(nodeSize)
 	if len(n.typeList) > 1 {
@@ -61,7 +61,7 @@ func (n *node) size() int64 {
 	return size
 }
 
-// memory returns the bytes that a pattern takes, or 0 for nil.
+// memory returns how many bytes a pattern takes, or 0 for nil.
 func (p *pattern) memory() int64 {
 	if p == nil {
 		return 0

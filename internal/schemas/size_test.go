@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// Not parallel: it looks at the heap of the whole process.
+// This test is not parallel, because it measures the heap of the whole process.
 // Proves: Limits hold, one by one and in sum
 func TestSize(t *testing.T) {
 	if testing.Short() {
@@ -46,7 +46,7 @@ func TestSize(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			text := json.RawMessage(test.text)
-			copies := max(4, 200_000/len(text)) // so that what else is in the heap counts for little
+			copies := max(4, 200_000/len(text)) // so that the rest of the heap hardly matters
 			all := make([]*schemas.Schema, copies)
 			before := heap()
 			for i := range all {
@@ -72,7 +72,7 @@ func TestSize(t *testing.T) {
 
 func heap() uint64 {
 	var stats runtime.MemStats
-	for range 2 { // what is swept only then counts as free
+	for range 2 { // twice, since only swept memory counts as free
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&stats)

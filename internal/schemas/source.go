@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// maxSchemas bounds the schemas within one; real tools have some hundreds at most.
+	// maxSchemas bounds the schemas inside one schema. Real tools have some hundreds at most.
 	maxSchemas = 5000
-	// maxWalk bounds the values that are looked at to find them.
+	// maxWalk bounds the values that are looked at to find these schemas.
 	maxWalk = 1 << 20
 	// maxNumber and maxNumberExponent bound a number in a schema, so that the metaschema's check can afford it.
 	maxNumber         = 100
@@ -23,21 +23,21 @@ const (
 	maxAddress = 2 << 10
 )
 
-// home is the address of a schema that gives itself none. Nothing is ever fetched from anywhere.
+// home is the address of a schema without an address of its own. Nothing is ever fetched from an address.
 const home = "https://schema.invalid/"
 
-// A source is a schema's text, with all schemas in it found and named.
+// A source is the text of a schema, with an index of all schemas in it.
 type source struct {
 	tree      jsontree.Tree
 	draft     draft
 	base      map[int32]string           // the schemas, each with the address that its references are relative to
-	order     []int32                    // the same, in the order of their finding
+	order     []int32                    // the same schemas, in the order in which they were found
 	named     map[string]int32           // address, or address#anchor, to schema
 	index     map[int32]map[string]int32 // members of large objects by name
-	targets   map[int32]int32            // references, by the place of their keyword, to schemas
-	walk      int                        // values that may still be looked at
-	dynamic   map[string]int             // how many schemas have a $dynamicAnchor of that name
-	resources int                        // schemas with an address of their own, and the root
+	targets   map[int32]int32            // the schemas to which references lead, by the reference's keyword
+	walk      int                        // how many values may still be looked at
+	dynamic   map[string]int             // how many schemas have a $dynamicAnchor with this name
+	resources int                        // number of schemas with an address of their own, including the root
 }
 
 // readSource reads a schema, finds all schemas in it, and checks it against its draft's metaschema.
@@ -52,7 +52,7 @@ func readSource(text string) (*source, error) {
 	return s, nil
 }
 
-// findSchemas is readSource without the metaschema's check.
+// findSchemas is readSource without the check against the metaschema.
 func findSchemas(text string) (*source, error) {
 	if len(text) > MaxSize {
 		return nil, fmt.Errorf("the schema has %d bytes; at most %d are allowed: shorten it", len(text), MaxSize)
@@ -137,7 +137,7 @@ func (s *source) find(i int32, base string) error {
 	return nil
 }
 
-// name registers the address and the anchors of the schema at i, and returns what its references are relative to.
+// name registers the address and the anchors of the schema at i, and returns the address that its references are relative to.
 func (s *source) name(i int32, base string) (string, error) {
 	if m := s.member(i, "$schema"); m != 0 && i != 0 {
 		if d, err := findDraft(s.str(m)); err != nil || d != s.draft {
@@ -145,7 +145,7 @@ func (s *source) name(i int32, base string) (string, error) {
 		}
 	}
 	if s.draft <= draft7 && s.member(i, "$ref") != 0 {
-		return base, nil // its siblings mean nothing
+		return base, nil // other keywords beside $ref are ignored
 	}
 	if m := s.member(i, s.draft.id()); m != 0 {
 		id := s.str(m)
@@ -237,7 +237,7 @@ func (s *source) target(i, m int32) (int32, error) {
 	return to, nil
 }
 
-// adopt makes a schema of a value that stands where its draft expects none, but that a reference leads to.
+// adopt registers a value as a schema because a reference leads to it, although its draft expects no schema there.
 func (s *source) adopt(i int32) error {
 	base := home
 	for p := i; p >= 0; p = s.tree.Values[p].Parent {
@@ -252,14 +252,14 @@ func (s *source) adopt(i int32) error {
 	if err := s.find(i, base); err != nil {
 		return err
 	}
-	// The metaschema's check looks at values that are not schemas, too.
+	// The check against the metaschema also looks at values that are not schemas.
 	if s.walk -= len(s.tree.Values[i].Text) / 2; s.walk < 0 {
 		return errors.New("too many references point to such places: move their targets into \"$defs\"")
 	}
 	return s.checkMeta(i)
 }
 
-// child returns the item or member of a value that one token of a JSON pointer names.
+// child returns the item or member of a value for one token of a JSON pointer.
 func (s *source) child(i int32, token string) (int32, bool) {
 	token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
 	v := &s.tree.Values[i]
@@ -301,7 +301,7 @@ func (s *source) member(i int32, name string) int32 {
 	return index[name]
 }
 
-// str returns the content of a string value, and nothing for any other.
+// str returns the content of a string value, or "" for any other value.
 func (s *source) str(i int32) string {
 	if s.tree.Values[i].Kind != jsontree.String {
 		return ""
@@ -309,7 +309,7 @@ func (s *source) str(i int32) string {
 	return s.tree.Values[i].Decoded()
 }
 
-// pointer returns the JSON pointer of the value at i, shortened if it is long.
+// pointer returns the JSON pointer to the value at i, shortened if it is long.
 func (s *source) pointer(i int32) string {
 	var tokens []string
 	for ; i > 0; i = s.tree.Values[i].Parent {
@@ -327,7 +327,7 @@ func (s *source) pointer(i int32) string {
 	return out.String()
 }
 
-// resolve returns an address relative to base. It is false if there is none, or if it is too long.
+// resolve resolves an address relative to base. It returns false if the address is not valid or too long.
 func resolve(base, address string) (string, bool) {
 	b, err := url.Parse(base)
 	if err != nil || len(address) > maxAddress {

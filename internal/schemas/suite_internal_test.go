@@ -12,10 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/google/jsonschema-go/jsonschema" // keeps its module in go.mod, for the tests that it carries
+	_ "github.com/google/jsonschema-go/jsonschema" // keeps its module in go.mod, since it contains the official tests
 )
 
-// A SuiteGroup is one schema of the official JSON Schema test suite, with the values that it is to judge.
+// A SuiteGroup is one schema of the official JSON Schema test suite, with values to check.
 type SuiteGroup struct {
 	Draft       string // 4, 6, 7, 2019-09, 2020-12
 	File        string // such as optional/bignum
@@ -37,15 +37,15 @@ var SuiteURIs = map[string]string{
 	"2020-12": "https://json-schema.org/draft/2020-12/schema",
 }
 
-// suiteLeftOut are files of the suite that need another server, that test what we refuse as a whole, or that take
-// formats for mere annotations.
+// suiteLeftOut are files of the suite that need another server, that test features which we refuse altogether, or that treat formats as mere
+// annotations.
 var suiteLeftOut = map[string]bool{
 	"refRemote": true, "vocabulary": true, "format": true, "optional/cross-draft": true,
 	"optional/format-assertion": true, "optional/format/idn-hostname": true, "optional/format/idn-email": true,
 }
 
-// SuiteOfModule returns the suite's required tests of the drafts 7 and 2020-12, which a Go module carries, so that
-// everybody who runs our tests has them.
+// SuiteOfModule returns the suite's required tests for the drafts 7 and 2020-12. They come from a Go module, so that everybody who runs our tests has
+// them.
 func SuiteOfModule(t *testing.T) []SuiteGroup {
 	t.Helper()
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/google/jsonschema-go").Output()
@@ -55,7 +55,7 @@ func SuiteOfModule(t *testing.T) []SuiteGroup {
 	return readSuite(t, filepath.Join(strings.TrimSpace(string(dir)), "jsonschema", "testdata"))
 }
 
-// SuiteOfPackage returns the suite's tests of all drafts that we know, which make suite fetches.
+// SuiteOfPackage returns the suite's tests for all supported drafts, which "make suite" fetches.
 func SuiteOfPackage(t *testing.T) []SuiteGroup {
 	t.Helper()
 	tests := filepath.Join("..", "..", "build", "json-schema-suite", "tests")
@@ -65,7 +65,7 @@ func SuiteOfPackage(t *testing.T) []SuiteGroup {
 	return readSuite(t, tests)
 }
 
-// readSuite reads the suite's folders draft4, draft6 and so on, those that are there.
+// readSuite reads the suite's folders draft4, draft6 and so on, as far as they exist.
 func readSuite(t *testing.T, tests string) (all []SuiteGroup) {
 	t.Helper()
 	for _, draft := range slices.Sorted(maps.Keys(SuiteURIs)) {
@@ -109,7 +109,7 @@ func readSuite(t *testing.T, tests string) (all []SuiteGroup) {
 func withDraft(text json.RawMessage, uri string) json.RawMessage {
 	var keywords map[string]json.RawMessage
 	if json.Unmarshal(text, &keywords) != nil || keywords["$schema"] != nil {
-		return text // a boolean, or one that says it itself
+		return text // a boolean, or a schema that already has $schema
 	}
 	if len(keywords) == 0 {
 		return json.RawMessage(`{"$schema":"` + uri + `"}`)

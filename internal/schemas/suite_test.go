@@ -8,14 +8,14 @@ import (
 	"github.com/toolsrv/toolsrv/internal/schemas"
 )
 
-// Parts of the errors with which we may refuse to compile a schema of the official suite.
+// These are parts of the errors with which we may refuse to compile a schema of the official suite.
 const (
-	outside = "points outside the file"         // to the suite's server, or to a metaschema
+	outside = "points outside the file"         // it refers to the suite's server, or to a metaschema
 	dynamic = "depends on how it is reached"    // dynamic references, which wasmtools/RATIONALE.md explains
 	misfits = "the default doesn't fit its own" // which the suite allows
 )
 
-// suiteUnlike says where we judge otherwise than the suite, by file and group: JSON Schema leaves these open.
+// suiteUnlike says, by file and group, where our results differ from the suite's. JSON Schema leaves these cases open.
 var suiteUnlike = map[string]string{
 	"content": "contentEncoding is asserted in every draft",
 	"optional/content/validation of string-encoded content based on media type": "contentMediaType is not",
@@ -26,14 +26,14 @@ var suiteUnlike = map[string]string{
 	"optional/zeroTerminatedFloats":                                             "1.0 is an integer in draft 4, too, as in all later ones",
 }
 
-// TestSuite judges as the official tests of JSON Schema want it.
+// TestSuite runs the official tests of JSON Schema.
 func TestSuite(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string
 		groups  func(*testing.T) []schemas.SuiteGroup
 		judged  int            // how many values
-		refused map[string]int // how many schemas, by a part of the error
+		refused map[string]int // how many schemas are refused, by a part of the error
 		unlike  map[string]string
 	}{
 		{"drafts 7 and 2020-12", schemas.SuiteOfModule, 1800, map[string]int{outside: 9, dynamic: 9, misfits: 6}, nil},

@@ -2,7 +2,7 @@ package schemas
 
 import "encoding/base64"
 
-// textRules are those for strings.
+// textRules are the rules for strings.
 type textRules struct {
 	min, max int // in characters; max is -1 if there is none
 	pattern  *pattern
@@ -10,21 +10,21 @@ type textRules struct {
 	base64   bool
 }
 
-// A format is one that is asserted.
+// A format is a format that is checked.
 type format struct {
 	name   string
 	admits func(string) bool
-	work   int // of a match, for each byte
-	max    int // the longest text in bytes that is looked at; a longer one doesn't have the format
+	work   int // work of a match for each byte
+	max    int // length in bytes of the longest text that can match
 }
 
-// maxFormat is the longest text that most formats are looked for in, maxLongFormat the longest for addresses.
+// maxFormat is the length of the longest text for most formats, and maxLongFormat for addresses.
 const (
 	maxFormat     = 1 << 10
 	maxLongFormat = 64 << 10
 )
 
-// findFormat returns a format, or nil for one that nobody knows: it documents only.
+// findFormat returns a format, or nil for an unknown one, which is only documentation.
 func findFormat(name string) *format {
 	admits := formats[name]
 	if admits == nil {
@@ -42,7 +42,7 @@ func findFormat(name string) *format {
 	return f
 }
 
-// cost is what a match takes, in units of run.work.
+// cost is the cost of a match, in units of run.work.
 func (f *format) cost(s string) int {
 	if f.name == "regex" && len(s) <= f.max {
 		return parsing(fromECMA(s))

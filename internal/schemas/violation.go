@@ -18,29 +18,29 @@ import (
 const MaxViolations = 100
 
 const (
-	// maxReport bounds the violations of one body, in bytes of JSON, about.
+	// maxReport is about how many bytes of JSON the violations of one body may take.
 	maxReport = 60 << 10
-	// maxInput is the longest value that a violation echoes as it came.
+	// maxInput is the length of the longest value that a violation repeats in full.
 	maxInput = 1 << 10
-	// maxClip is what remains of longer foreign text.
+	// maxClip is how many bytes of a longer foreign text are kept.
 	maxClip = 128
-	// maxBranches is the number of violations up to which all alternatives' violations are listed.
+	// maxBranches is how many violations of all alternatives together are listed; if there are more, they are summarized.
 	maxBranches = 8
 )
 
-// A report collects violations. A nil report wants none.
+// A report collects violations. A nil report collects none.
 type report struct {
 	found []finding
-	more  int // what did not fit
+	more  int // how many violations did not fit
 }
 
 // A finding is a violation whose place is still a value of the tree.
 type finding struct {
 	at       int32
-	name     string // of a member that is missing below at
+	name     string // name of a member that is missing in at
 	isName   bool
 	mismatch bool           // the value has the wrong type, so nothing else was looked at
-	known    []*objectRules // of a member that no schema allows: whose names it may have been meant to have
+	known    []*objectRules // for a member that no schema allows: rules with names that may have been meant
 	kind     string
 	msg      string
 	ctx      map[string]any
@@ -53,7 +53,7 @@ func (rep *report) size() int {
 	return len(rep.found) + rep.more
 }
 
-// add returns false, for its callers to return it.
+// add adds a finding. It returns false, for callers to return.
 func (r *run) add(rep *report, f finding) bool {
 	if rep == nil || r.work < 0 {
 		return false
@@ -64,7 +64,7 @@ func (r *run) add(rep *report, f finding) bool {
 		return false
 	}
 	same := func(g finding) bool { return f.at == g.at && f.name == g.name && f.kind == g.kind && f.msg == g.msg }
-	if !slices.ContainsFunc(rep.found, same) { // several schemas may say the same
+	if !slices.ContainsFunc(rep.found, same) { // several schemas may report the same violation
 		rep.found = append(rep.found, f)
 	}
 	return false
@@ -74,7 +74,7 @@ func (r *run) extra(rep *report, at int32, known ...*objectRules) bool {
 	return r.add(rep, finding{at: at, kind: "extra_forbidden", msg: "Extra inputs are not permitted", known: known})
 }
 
-// otherwise checks a member that only n describes, with the rules of schemas that know other members.
+// otherwise checks a member to which only n applies. known has the rules of schemas with other members.
 func (r *run) otherwise(n *node, at int32, rep *report, known ...*objectRules) bool {
 	if n.never && rep != nil {
 		r.work--
@@ -83,7 +83,7 @@ func (r *run) otherwise(n *node, at int32, rep *report, known ...*objectRules) b
 	return r.check(n, at, rep, nil)
 }
 
-// known returns the rules for objects of n and of what applies together with it.
+// known returns the rules for objects of n and of the schemas that apply together with it.
 func (r *run) known(n *node) (all []*objectRules) {
 	if r.work--; r.work < 0 {
 		return nil
@@ -97,8 +97,8 @@ func (r *run) known(n *node) (all []*objectRules) {
 	return all
 }
 
-// meant returns the name that a member which is not allowed was meant to have, or "". It takes no more than the work that is
-// left of the check: what would take more is not looked at.
+// meant returns the name that was probably meant by a member which is not allowed, or "". It uses only the remaining work of the check, and skips
+// what would take more.
 func (r *run) meant(f *finding) string {
 	if len(f.known) == 0 {
 		return ""
@@ -125,7 +125,7 @@ func (r *run) meant(f *finding) string {
 	r.work -= cost
 	near := text.Nearest(value.Key, names)
 	if there := r.tree.Member(value.Parent, near); there != 0 && r.tree.Values[there].Start >= 0 {
-		return "" // the client sent that, too
+		return "" // the client has sent a member with that name, too
 	}
 	return near
 }
@@ -141,7 +141,7 @@ func (r *run) absent(rep *report, at int32, name, because string) bool {
 	return r.add(rep, f)
 }
 
-// modelType and modelMsg are pydantic's words for what should be an object with known members.
+// modelType and modelMsg are pydantic's words for a value that should be an object with known members.
 const (
 	modelType = "model_attributes_type"
 	modelMsg  = "Input should be a valid dictionary or object to extract fields from"
@@ -159,7 +159,7 @@ var typeWords = map[string]struct{ kind, want string }{
 }
 
 func (r *run) wrongType(rep *report, n *node, at int32) bool {
-	// As in pydantic, the choice says more than the type of what can be chosen.
+	// As in pydantic, the list of choices says more than their type.
 	if n.constant != nil && !r.chosen(n.constant, at) {
 		f := notChosen(at, "literal_error", n.constant)
 		f.mismatch = true
@@ -173,7 +173,7 @@ func (r *run) wrongType(rep *report, n *node, at int32) bool {
 	f := finding{at: at, mismatch: true}
 	var want []string
 	for _, name := range n.typeList {
-		// As in pydantic, what may be null is described by what else it may be.
+		// As in pydantic, a value that may be null is described by its other type.
 		if name == "null" && len(n.typeList) > 1 {
 			continue
 		}
@@ -209,7 +209,7 @@ func (r *run) wrongLength(rep *report, at int32, rules *textRules) bool {
 	if rep == nil {
 		return false
 	}
-	// minLength may be above maxLength; then both are told.
+	// minLength may be above maxLength; then both are reported.
 	n := utf8.RuneCountInString(r.tree.Values[at].Decoded())
 	if n < rules.min {
 		r.add(rep, finding{at: at, kind: "string_too_short", msg: "String should have at least " + counted(rules.min, "character"), ctx: map[string]any{"min_length": rules.min}})
@@ -249,7 +249,7 @@ func (r *run) mismatch(rep *report, at int32, p *pattern) bool {
 	})
 }
 
-// formatWords are pydantic's words for a text that has not the format. %s stands for the reason.
+// formatWords are pydantic's words for a text that does not have the format. %s is replaced by the reason.
 var formatWords = map[string]struct{ kind, msg, reason string }{
 	"date":      {"date_from_datetime_parsing", "Input should be a valid date or datetime, %s", "expected a date such as 2024-12-31"},
 	"date-time": {"datetime_from_date_parsing", "Input should be a valid datetime or date, %s", "expected a time such as 2024-12-31T23:59:59Z"},
@@ -281,7 +281,7 @@ func (r *run) misformed(rep *report, at int32, name string) bool {
 	return r.add(rep, f)
 }
 
-// valueError adds what pydantic has no word for.
+// valueError adds a violation for which pydantic has no type.
 func (r *run) valueError(rep *report, at int32, msg string) bool {
 	if rep == nil {
 		return false
@@ -317,8 +317,7 @@ func (r *run) twoBranches(rep *report, at int32, i, j int) bool {
 	return r.valueError(rep, at, fmt.Sprintf("input should match exactly one of the alternatives, but it matches those at %d and %d", i, j))
 }
 
-// noBranch tells why none of the alternatives fits: by the violations of those that have at least the right type, if
-// these are few.
+// noBranch reports why none of the alternatives fits. If there are few violations, it lists those of the alternatives with the right type.
 func (r *run) noBranch(rep *report, list []*node, at int32) {
 	if rep == nil {
 		return
@@ -344,7 +343,7 @@ func (r *run) noBranch(rep *report, list []*node, at int32) {
 	}
 	if branches == 0 {
 		fit = unfit
-		// As in pydantic, what may be null is described by what else it may be.
+		// As in pydantic, a value that may be null is described by its other type.
 		if rest := slices.DeleteFunc(slices.Clone(unfit), func(f finding) bool { return f.kind == "none_required" }); len(rest) > 0 {
 			fit = rest
 		}
@@ -358,7 +357,7 @@ func (r *run) noBranch(rep *report, list []*node, at int32) {
 	}
 }
 
-// violations tells why a body that check has rejected does not fit.
+// violations returns why a body that check has rejected does not fit.
 func (r *run) violations(root *node) []misfit.Violation {
 	tooMuch := misfit.Violation{
 		Type: "value_error", Loc: []any{"body"}, Msg: "Value error, checking the whole body takes too much work: send less at a time", Input: json.RawMessage("null"),
@@ -433,7 +432,7 @@ func notObject(text string) misfit.Violation {
 	}
 }
 
-// shortened returns the JSON of a value, or, where that is long, a string with its beginning.
+// shortened returns the JSON of a value or, if that is long, a string with its beginning.
 func shortened(value string) json.RawMessage {
 	if len(value) <= maxInput {
 		return json.RawMessage(value)

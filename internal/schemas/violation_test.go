@@ -118,7 +118,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestMalformed has a body that is not JSON reported as such, not as arguments that do not fit.
+// TestMalformed checks that a body that is not JSON is reported as such, not as arguments that do not fit.
 func TestMalformed(t *testing.T) {
 	t.Parallel()
 	s := schemas.MustCompile(`{"type":"object","required":["a"]}`)
@@ -183,7 +183,7 @@ func TestDidYouMean(t *testing.T) {
 	}
 }
 
-// TestDidYouMeanIsBounded has many members whose names are nearly those in a large schema: guesses end where the work of a check does.
+// TestDidYouMeanIsBounded has many members whose names are similar to those in a large schema: guessing ends when the work of the check is used up.
 // Proves: Limits hold, one by one and in sum
 func TestDidYouMeanIsBounded(t *testing.T) {
 	t.Parallel()
@@ -214,7 +214,7 @@ func TestDidYouMeanIsBounded(t *testing.T) {
 	}
 }
 
-// Nobody gets more than some kilobytes to read, and everybody the same every time.
+// The violations have at most some kilobytes, and are the same every time.
 // Proves: Limits hold, one by one and in sum
 func TestViolationsAreBounded(t *testing.T) {
 	t.Parallel()

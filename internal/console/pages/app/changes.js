@@ -9,11 +9,27 @@ const soon = 5_000;
 const late = 60_000;
 const together = 100; // milliseconds in which changes count as one
 
-/** Calls changed after each change, and when the page is looked at again. @param {() => void} changed @returns {() => void} ends it */
+/** Calls changed after changes, and when the page is looked at again. @param {() => Promise<void>} changed @returns {() => void} ends it */
 export function listen(changed) {
   let stream = new AbortController();
   let ended = false;
   let timer = 0;
+  // Only one call runs at a time, and a pause of the same length follows it. Tools can change faster than a list of thousands is read: if each change
+  // cancelled the list that is being read, none would ever be shown, and the server would do nothing but send lists.
+  let asking = false;
+  let again = false;
+  const tell = async () => {
+    again = true;
+    if (asking) return;
+    asking = true;
+    while (again && !ended) {
+      again = false;
+      const began = performance.now();
+      await changed();
+      await new Promise((go) => setTimeout(go, performance.now() - began));
+    }
+    asking = false;
+  };
   const open = async () => {
     clearTimeout(timer);
     stream.abort();
@@ -21,15 +37,15 @@ export function listen(changed) {
     const own = (stream = new AbortController());
     let next = soon;
     try {
-      if (!(await follow(own.signal, changed))) next = late;
+      if (!(await follow(own.signal, tell))) next = late;
     } catch {
       // The server has gone or was restarted: what comes is asked for with the next attempt.
     }
     if (own.signal.aborted || ended) return;
-    timer = window.setTimeout(() => (changed(), open()), next);
+    timer = window.setTimeout(() => (tell(), open()), next);
   };
   const looked = () => {
-    if (document.visibilityState !== "hidden") changed();
+    if (document.visibilityState !== "hidden") tell();
     open();
   };
   document.addEventListener("visibilitychange", looked);

@@ -1,6 +1,7 @@
 package nats_test
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"testing"
@@ -54,6 +55,21 @@ func BenchmarkState(b *testing.B) {
 		b.Run(fmt.Sprint("get/nodes=", nodes), func(b *testing.B) {
 			for b.Loop() {
 				if _, _, err := one.Get(b.Context(), "7", 16<<10); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkPut measures how long it takes until the servers have an object of 10 MiB.
+func BenchmarkPut(b *testing.B) {
+	for _, nodes := range []int{1, 3} {
+		b.Run(fmt.Sprint("nodes=", nodes), func(b *testing.B) {
+			objects, content := open(b, start(b, nodes, nil), nil).Objects("tools"), make([]byte, 10<<20)
+			b.SetBytes(int64(len(content)))
+			for b.Loop() {
+				if err := objects.Put(b.Context(), "object", bytes.NewReader(content)); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -14,10 +14,11 @@ import (
 )
 
 // A gate is a proxy between a replica and a node, or between two nodes. When it is shut, its connections end, and no new ones are accepted. It can
-// also hold back some of the messages that a node sends.
+// also hold back some of the messages that pass.
 type gate struct {
 	listener net.Listener
-	held     atomic.Pointer[regexp.Regexp] // the subjects to hold back, or nil
+	held     atomic.Pointer[regexp.Regexp]             // the subjects to hold back of what a node sends, or nil
+	asks     atomic.Pointer[func(words []string) bool] // reports whether a message passes, given the words of its first line; or nil
 	mu       sync.Mutex
 	isShut   bool
 	conns    map[net.Conn]bool
@@ -76,16 +77,19 @@ func (g *gate) copy(to io.Writer, from io.Reader) {
 			return
 		}
 		size := 0
-		if kind, rest, _ := strings.Cut(line, " "); kind == "RMSG" || kind == "HMSG" || kind == "MSG" { // to nodes, the account, unless the connection is for one only; the subject, ..., the size
-			words := strings.Fields(rest)
-			if len(words) < 2 {
+		kind, _, _ := strings.Cut(line, " ")
+		sent := kind == "PUB" || kind == "HPUB"                        // by a client
+		if sent || kind == "RMSG" || kind == "HMSG" || kind == "MSG" { // to nodes, the account, unless the connection is for one only; the subject, ..., the size
+			words := strings.Fields(line)
+			if len(words) < 3 {
 				return
 			}
 			if size, err = strconv.Atoi(words[len(words)-1]); err != nil {
 				return
 			}
 			size += len("\r\n")
-			if held := g.held.Load(); held != nil && slices.ContainsFunc(words[:2], held.MatchString) {
+			held, asks := g.held.Load(), g.asks.Load()
+			if !sent && held != nil && slices.ContainsFunc(words[1:3], held.MatchString) || asks != nil && !(*asks)(words) {
 				if _, err := in.Discard(size); err != nil {
 					return
 				}

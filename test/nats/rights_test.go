@@ -26,7 +26,7 @@ var (
 	}
 	bucketRights = []string{
 		"$O.toolsrv_tools.>", "$JS.API.STREAM.INFO.OBJ_toolsrv_tools", "$JS.API.STREAM.CREATE.OBJ_toolsrv_tools", "$JS.API.STREAM.MSG.GET.OBJ_toolsrv_tools",
-		"$JS.API.STREAM.PURGE.OBJ_toolsrv_tools", "$JS.API.DIRECT.GET.OBJ_toolsrv_tools.>",
+		"$JS.API.STREAM.PURGE.OBJ_toolsrv_tools",
 		"$JS.API.CONSUMER.CREATE.OBJ_toolsrv_tools.>", "$JS.API.CONSUMER.MSG.NEXT.OBJ_toolsrv_tools.>", "$JS.API.CONSUMER.DELETE.OBJ_toolsrv_tools.>",
 	}
 	heardRights = []string{"_INBOX.>", "toolsrv.toolsrv.>"}

@@ -31,8 +31,8 @@ import (
 type Objects interface {
 	// Bucket returns the name of the bucket.
 	Bucket() string
-	// Put puts an object, in place of another one of its name. It is durable when Put returns without an error.
-	Put(ctx context.Context, object string, content io.Reader) error
+	// Put puts an object, in place of another one of its name. It is durable when Put returns without an error. Put may read content several times.
+	Put(ctx context.Context, object string, content io.ReadSeeker) error
 	// Get returns an object of that many bytes. Its content must not be trusted.
 	Get(ctx context.Context, object string, size int64) (io.ReadCloser, error)
 	// Room returns how many bytes can still be put, and how many the bucket may have.

@@ -143,7 +143,7 @@ func (f *Incoming) Content() ([]byte, error) {
 	return content, err
 }
 
-func (f *Incoming) reader() io.Reader { return io.NewSectionReader(f.file, 0, f.size) }
+func (f *Incoming) reader() io.ReadSeeker { return io.NewSectionReader(f.file, 0, f.size) }
 
 // Close releases what the file holds.
 func (f *Incoming) Close() {

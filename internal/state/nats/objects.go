@@ -3,7 +3,6 @@ package nats
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"regexp"
 	"time"
 
-	client "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -64,99 +62,6 @@ func (i *objectInfo) check() error {
 		return ErrObject
 	}
 	return nil
-}
-
-// Put puts an object, in place of any other one of its name. When it returns nil, the servers have the whole object.
-func (o *Objects) Put(ctx context.Context, object string, content io.Reader) error {
-	if err := o.store.writable(); err != nil {
-		return err
-	}
-	limited, cancel := context.WithTimeout(ctx, objectLimit)
-	defer cancel()
-	limited, done := o.store.rights.asking(limited)
-	bucket, err := o.prepare(limited, object)
-	if err == nil {
-		chunk := min(chunkBytes, int(o.store.conn.MaxPayload())-besides)
-		sum := sha256.New()
-		var put *jetstream.ObjectInfo
-		put, err = bucket.Put(limited, jetstream.ObjectMeta{Name: object, Opts: &jetstream.ObjectMetaOptions{ChunkSize: uint32(chunk)}}, io.TeeReader(content, sum))
-		if err == nil {
-			err = o.compare(limited, object, int64(put.Size), sum.Sum(nil))
-		}
-	}
-	if err = done(err); err != nil {
-		return causeOf(ctx, fmt.Errorf("put an object into the bucket %s: %w", o.name, err))
-	}
-	return nil
-}
-
-// compare reads an object back, and returns an error unless it is what was put. The client may confirm an object of which a part was lost, or came
-// twice, because another node became the leader.
-func (o *Objects) compare(ctx context.Context, object string, size int64, want []byte) error {
-	for try := 1; ; try++ { // another process may be putting the same object
-		sum := sha256.New()
-		got, err := o.Get(ctx, object, size)
-		if err == nil {
-			_, err = io.Copy(sum, got)
-			got.Close()
-		}
-		if err == nil && !bytes.Equal(sum.Sum(nil), want) {
-			err = ErrObject
-		}
-		if err == nil || try == prepareTries || !pause(ctx, tryEvery) {
-			return err
-		}
-	}
-}
-
-// prepareTries is how often a bucket that does not answer is tried: another process may just have made it, and it may have no leader yet.
-const prepareTries = 3
-
-// prepare returns the bucket, ready for an object to be put.
-func (o *Objects) prepare(ctx context.Context, object string) (bucket jetstream.ObjectStore, err error) {
-	for try := 1; ; try++ {
-		if bucket, err = o.bucket(ctx); err == nil {
-			err = o.clear(ctx, object)
-		}
-		silent := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, client.ErrNoResponders)
-		if !silent || try == prepareTries || o.store.writable() != nil || !pause(ctx, tryEvery) {
-			return bucket, err
-		}
-	}
-}
-
-// clear removes the description of an object if no client can have written it: a client that puts the object again would remove the
-// chunks that it names.
-func (o *Objects) clear(ctx context.Context, object string) error {
-	_, err := o.info(ctx, encodeObject(object))
-	if errors.Is(err, ErrNoObject) {
-		return nil
-	}
-	if !errors.Is(err, ErrObject) {
-		return err
-	}
-	stream, err := o.store.js.Stream(ctx, o.stream())
-	if err != nil {
-		return err
-	}
-	return stream.Purge(ctx, jetstream.WithPurgeSubject(o.about(encodeObject(object))))
-}
-
-// bucket returns the bucket. It makes it if missing, with three replicas in a cluster.
-func (o *Objects) bucket(ctx context.Context) (jetstream.ObjectStore, error) {
-	bucket, err := o.store.js.ObjectStore(ctx, o.name)
-	if !errors.Is(err, jetstream.ErrBucketNotFound) {
-		return bucket, err
-	}
-	config := jetstream.ObjectStoreConfig{Bucket: o.name, Description: "files of tools that toolsrv serves, by their digests", Storage: jetstream.FileStorage, Replicas: 1}
-	if o.store.conn.ConnectedClusterName() != "" {
-		config.Replicas = 3
-	}
-	bucket, err = o.store.js.CreateObjectStore(ctx, config)
-	if errors.Is(err, jetstream.ErrBucketExists) { // another process has just made it
-		return o.store.js.ObjectStore(ctx, o.name)
-	}
-	return bucket, err
 }
 
 // Get returns an object, which must have that size. The caller must check what it reads: anybody who may write to the bucket may have replaced the

@@ -66,7 +66,7 @@ func rightTo(subject string) string {
 	switch {
 	case strings.HasPrefix(subject, "$JS.API.CONSUMER.MSG.NEXT."):
 		most = 6
-	case strings.HasPrefix(subject, "$JS.API.CONSUMER."), strings.HasPrefix(subject, "$JS.API.DIRECT.GET."):
+	case strings.HasPrefix(subject, "$JS.API.CONSUMER."):
 		most = 5
 	case strings.HasPrefix(subject, "$KV."), strings.HasPrefix(subject, "$O."), strings.HasPrefix(subject, "toolsrv."):
 		most = 2

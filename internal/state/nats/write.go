@@ -469,6 +469,7 @@ const (
 	incompleteBatch       = 10176
 	noLeader              = 10008
 	tooManyBatches        = 10210
+	sameInFlight          = 10158
 )
 
 // publish sends the batch of a plan to the leader, and returns the sequence of its last message, which is the space's turn. If careful, it waits for
@@ -517,6 +518,11 @@ func (s *Store) send(ctx context.Context, m *client.Msg) (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("send to NATS: %w", err)
 	}
+	return confirmation(answer)
+}
+
+// confirmation returns the sequence that an answer of the leader has: 0 before the end of a batch.
+func confirmation(answer *client.Msg) (uint64, error) {
 	if len(answer.Data) == 0 {
 		return 0, nil
 	}
@@ -533,7 +539,7 @@ func (s *Store) send(ctx context.Context, m *client.Msg) (uint64, error) {
 	switch ack.Error.ErrorCode {
 	case wrongSequence, wrongSequenceInFlight:
 		return 0, errConflict
-	case incompleteBatch, tooManyBatches, noLeader:
+	case incompleteBatch, tooManyBatches, noLeader, sameInFlight:
 		return 0, errAgain
 	}
 	return 0, fmt.Errorf("NATS refuses the change: %s", ack.Error.Description)

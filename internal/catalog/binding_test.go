@@ -50,7 +50,7 @@ func TestStolenNamespace(t *testing.T) {
 		})
 	}
 	c := a.catalog(bound, free, pay)
-	never(t, c, "/payments/send", "wrong")
+	end := never(t, c, "/payments/send", "wrong")
 	awaitTable(t, c, []string{"/acme/x", "/free/x", "/payments/send"}, nil)
 	steal()
 	refused(c)
@@ -78,17 +78,20 @@ func TestStolenNamespace(t *testing.T) {
 		t.Error(err)
 	}
 	closeNow(t, c)
+	end()
 
 	away(pay)
 	bound.set("acme/x.wasm", version(t, "right", "", "x"), nil)
 	c = a.catalog(bound, free, pay)
-	never(t, c, "/payments/send", "wrong")
+	end = never(t, c, "/payments/send", "wrong")
 	awaitTable(t, c, []string{"/acme/x", "/free/x"}, []string{"pay:. (pay)", "y.wasm (acme)", "send.wasm (acme)", "y.wasm"})
 	refused(c)
 	a.put(pay, "payments/send.wasm", "right")
 	pay.remove("payments/other.wasm")
 	back(pay)
 	awaitAnswer(t, c, "/payments/send", "right")
+	closeNow(t, c) // while calls can still be made
+	end()
 }
 
 // TestBindings has files in namespaces that their source may serve, in others, and with a prefix that their source puts before the namespace.

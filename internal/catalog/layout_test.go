@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -82,6 +83,27 @@ func TestScriptsElsewhereSettle(t *testing.T) {
 	}
 	m.set("_a", []byte("v0002"), part)
 	awaitAnswer(t, c, "/a", "v0002")
+}
+
+// TestScriptsElsewhereOvertaken changes a part while a script is made from it, and has the source listed meanwhile. The script is made again.
+func TestScriptsElsewhereOvertaken(t *testing.T) {
+	t.Parallel()
+	m, r := newMemory(), &recipes{t: t}
+	m.set("_a", []byte("v0001"), part)
+	m.set("a.recipe", []byte("_a"), script)
+	c := openElsewhere(t, m, r)
+	awaitAnswer(t, c, "/a", "v0001")
+	var once sync.Once
+	r.read = func() {
+		once.Do(func() {
+			changed := time.Now()
+			m.set("_a", []byte("v0003"), part)
+			for end := changed.Add(time.Minute); !c.State().Sources[0].Listed.After(changed) && time.Now().Before(end); time.Sleep(time.Millisecond) {
+			}
+		})
+	}
+	m.set("_a", []byte("v0002"), part)
+	awaitAnswer(t, c, "/a", "v0003")
 }
 
 // TestScriptsElsewhereHostile makes a source name paths outside the folder, and more files than may be laid out.

@@ -301,7 +301,7 @@ func (r *reconciler) finish(l *load) {
 	if f.read != l.entry.Version {
 		f.read, f.passing = l.entry.Version, 0
 	}
-	if f.listed.Version != f.read {
+	if f.listed.Version != f.read || l.entry.Kind == Script && f.from.scripts.outdated(f.name) {
 		r.listWithin(f.from, r.intervals.recheck)
 	}
 	if l.err == nil && m != nil {

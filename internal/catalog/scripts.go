@@ -85,6 +85,14 @@ func (m *making) stale(parts map[string]Entry, round int, names map[string]bool)
 	return m.made && (m.failed && m.round != round || m.changed(parts, names)) // the file that a broken script needs may have been added
 }
 
+// outdated reports whether the parts have changed while a script was made, so that it may have to be made again.
+func (s *scripts) outdated(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.makings[id]
+	return m != nil && m.made && m.round != s.round
+}
+
 // take takes the parts out of a listing, and gives a new version to scripts that have to be made again. As for other changed files, these have to
 // settle first.
 func (s *scripts) take(l *Listing, settle time.Duration, now time.Time) {

@@ -135,9 +135,12 @@ race: export GORACE := atexit_sleep_ms=50
 
 MORE := -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-# The compiler and the linker collect their garbage less often, as in BUILD, but not the tests.
+# In .ci/run, the compiler and the linker collect their garbage less often, as in BUILD, but not the tests. With -exec, go caches no results of tests:
+# .ci/run remembers by itself what has passed.
+ifdef SKIPS
 QUICK := GOGC=400
 OWN   := -exec 'env -u GOGC'
+endif
 
 ifdef PACKAGES
 BOTH   = $(and $(SKIPS),$(filter race,$(MAKECMDGOALS)),$(filter test,$(MAKECMDGOALS)))

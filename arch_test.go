@@ -147,7 +147,7 @@ var edges = map[string][]string{
 		"internal/web",
 		"wasmtools",
 	},
-	// Who changed what; knows nobody who changes anything.
+	// The log of changes; knows nobody who makes them.
 	"internal/audit": {"internal/metrics/counters", "internal/state", "internal/text"},
 	// A file on disk: knows no modules.
 	"internal/catalog/internal/precedence": {"internal/state", "internal/text", "internal/wholefile"},
@@ -208,7 +208,7 @@ var edges = map[string][]string{
 	"internal/versions": {"internal/state", "internal/text", "internal/wholefile"},
 	// Counts calls by tool; hears of them as any observer does.
 	"internal/metrics": {"internal/durations", "internal/fault", "internal/metrics/counters", "wasmtools", "wasmtools/invoke"},
-	// What W3C says of traces, in contexts; knows nobody who records them.
+	// The trace of W3C's headers, in contexts; knows nobody who records it.
 	"internal/trace": {},
 	// Requests and calls become spans; hears of them as any observer does.
 	"internal/otlp": {"internal/nothttp", "internal/credential", "internal/runtime/hostcall", "internal/text", "internal/trace", "internal/web", "wasmtools", "wasmtools/invoke"},

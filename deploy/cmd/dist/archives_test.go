@@ -25,8 +25,8 @@ import (
 	"github.com/toolsrv/toolsrv/deploy/internal/release"
 )
 
-// checkArchives unpacks each archive as its user does: all that was promised is in it, and the program is one that the system starts. Those that run
-// on this machine, or on qemu, say of what they were made.
+// checkArchives unpacks each archive as its user does: everything promised is in it, and the system can start the program. Programs that run on this
+// machine, or on qemu, print the version and commit they were built from.
 func checkArchives(t *testing.T, root, out string) {
 	var about struct{ Version string }
 	folders := map[release.System]string{}
@@ -75,8 +75,8 @@ func checkArchives(t *testing.T, root, out string) {
 	t.Run("install.sh", func(t *testing.T) { runInstaller(t, out, about.Version) })
 }
 
-// unpackArchive unpacks the archive for a system, and returns the only folder that it has. Nothing in it may lead elsewhere, or be of another kind
-// than a file.
+// unpackArchive unpacks the archive for a system, and returns the only folder in it. Everything else in the archive must be a regular file in this
+// folder.
 func unpackArchive(t *testing.T, out string, s release.System) string {
 	t.Helper()
 	to, name := t.TempDir(), "toolsrv_"+s.String()
@@ -127,7 +127,7 @@ func entriesOf(t *testing.T, folder string) []os.DirEntry {
 	return entries
 }
 
-// checkProgram makes sure that a system would start the program: it is for its processor, and asks for no library that a system may not have.
+// checkProgram checks that a system would start the program: it is for the right processor, and needs no library that may be missing.
 func checkProgram(t *testing.T, s release.System, file string) {
 	t.Helper()
 	switch s.OS {
@@ -146,7 +146,7 @@ func checkProgram(t *testing.T, s release.System, file string) {
 			t.Fatal(err)
 		}
 		defer p.Close()
-		// Macs with Apple's processors end a program without a signature, be it nobody's.
+		// Macs with Apple's processors end a program that has no signature. An ad hoc signature is enough.
 		const signature = 0x1d // https://opensource.apple.com/source/xnu: LC_CODE_SIGNATURE
 		signed := slices.ContainsFunc(p.Loads, func(l macho.Load) bool { raw := l.Raw(); return len(raw) >= 8 && p.ByteOrder.Uint32(raw) == signature })
 		if p.Cpu != macho.CpuArm64 || p.Type != macho.TypeExec || !signed {
@@ -174,7 +174,7 @@ func checkProgram(t *testing.T, s release.System, file string) {
 	}
 }
 
-// noPaths looks for folders of the machine that has built the program.
+// noPaths checks that the program contains no path of the machine that built it.
 func noPaths(t *testing.T, root string, program []byte) {
 	t.Helper()
 	checkout, err := filepath.Abs(root)
@@ -208,7 +208,7 @@ func noPaths(t *testing.T, root string, program []byte) {
 	}
 }
 
-// runnerOf returns what runs programs of a system on this machine: no word where nothing is needed, nil where nothing does.
+// runnerOf returns the command that runs programs of a system on this machine: empty if none is needed, nil if there is none.
 func runnerOf(s release.System) []string {
 	if s.OS == runtime.GOOS && s.Arch == runtime.GOARCH {
 		return []string{"env"}
@@ -223,7 +223,7 @@ func runnerOf(s release.System) []string {
 	return nil
 }
 
-// checkVersion compares what a program says of itself with the commit.
+// checkVersion compares the version that a program prints with the commit.
 func checkVersion(t *testing.T, root string, s release.System, version, text string) {
 	t.Helper()
 	var got struct {
@@ -240,7 +240,7 @@ func checkVersion(t *testing.T, root string, s release.System, version, text str
 	}
 }
 
-// runInstaller has the script of the release install from the files of the release.
+// runInstaller runs the release's install script on the files of the release.
 func runInstaller(t *testing.T, out, version string) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the script is for POSIX systems")

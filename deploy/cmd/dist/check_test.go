@@ -32,7 +32,8 @@ import (
 	"github.com/toolsrv/toolsrv/deploy/internal/release"
 )
 
-// check compares what a release says of itself with its content, with the checkout that it was made from, and with the schemas of its readers.
+// check compares a release's statements about itself with its content, with the checkout that it was made from, and with the schemas of the programs
+// that read them.
 func check(t *testing.T, root, out string) {
 	sums := sumsOf(t, out)
 	t.Run("checksums", func(t *testing.T) { checkSums(t, out, sums) })
@@ -53,7 +54,7 @@ func checkSums(t *testing.T, out string, sums map[string][sha256.Size]byte) {
 	if got := string(content(t, out, "checksums.txt")); got != want.String() {
 		t.Errorf("checksums.txt:\n%swant\n%s", got, want.String())
 	}
-	// A name must say what a file is, wherever it is downloaded to.
+	// Names are unique across folders, since downloads lose the folder.
 	folders := map[string]string{}
 	for name := range sums {
 		base := path.Base(name)
@@ -150,7 +151,7 @@ func checkProvenance(t *testing.T, root, out string, sums map[string][sha256.Siz
 	}
 }
 
-// checkForm holds a statement to in-toto's own types, and its predicate to those of SLSA, which know no other members.
+// checkForm decodes a statement into in-toto's own types, and its predicate into those of SLSA. Unknown members are errors.
 func checkForm(t *testing.T, text []byte) {
 	t.Helper()
 	var s intoto.Statement
@@ -204,7 +205,7 @@ func checkSBOM(t *testing.T, root, out string) {
 	}
 }
 
-// checkSPDX reads a document with the library of its project, and looks for what the specification requires and the library does not.
+// checkSPDX reads a document with SPDX's own library, and checks what the specification requires but the library does not check.
 func checkSPDX(t *testing.T, text []byte) {
 	d, err := spdxjson.Read(bytes.NewReader(text))
 	if err != nil {
@@ -235,7 +236,7 @@ func checkSPDX(t *testing.T, text []byte) {
 }
 
 func checkServer(t *testing.T, out string, sums map[string][sha256.Size]byte) {
-	// The schema comes with the registry's own module; nothing else of it is imported.
+	// The schema comes from the registry's own module, of which nothing else is used.
 	const version, sum = "github.com/modelcontextprotocol/registry@v1.8.9", "h1:2pYB31q/uSezVbXu+D+Hr3HMimGFspgS1RTMljm1bVI="
 	var module struct{ Dir, Sum string }
 	if err := json.Unmarshal([]byte(output(t, t.TempDir(), nil, "go", "mod", "download", "-json", version)), &module); err != nil || module.Sum != sum {
@@ -272,7 +273,7 @@ func checkServer(t *testing.T, out string, sums map[string][sha256.Size]byte) {
 	}
 }
 
-// checkBundles checks each bundle with Anthropic's own tool, and starts the bundle for this machine as Claude Desktop does.
+// checkBundles checks each bundle with Anthropic's own tool, and starts the one for this machine as Claude Desktop does.
 func checkBundles(t *testing.T, root, out string) {
 	_, err := exec.LookPath("npm")
 	npm := err == nil && !testing.Short()
@@ -379,7 +380,7 @@ func startBundle(t *testing.T, root, folder string) {
 	}
 }
 
-// unzip gives take each file of a zip.
+// unzip calls take for each file of a zip.
 func unzip(t *testing.T, file string, take func(name string, mode fs.FileMode, content io.Reader)) {
 	t.Helper()
 	z, err := zip.OpenReader(file)
@@ -396,7 +397,7 @@ func unzip(t *testing.T, file string, take func(name string, mode fs.FileMode, c
 	}
 }
 
-// modulesOf returns path and version of each module that is linked into toolsrv, as the go command lists them.
+// modulesOf returns the path and version of each module that is linked into toolsrv, as the go command lists them.
 func modulesOf(t *testing.T, root string, s release.System) [][2]string {
 	t.Helper()
 	environment := []string{"CGO_ENABLED=0", "GOFLAGS=", "GOOS=" + s.OS, "GOARCH=" + s.Arch}
@@ -418,7 +419,7 @@ func packageURL(module [2]string) string {
 	return "pkg:golang/" + strings.ToLower(module[0]) + "@" + strings.ReplaceAll(module[1], "+", "%2B")
 }
 
-// sourcesOfEngines returns the SHA-256 of everything that the engines' recipes fetch to build them, not to test them, and of the compiler.
+// sourcesOfEngines returns the SHA-256 of everything that the engines' recipes download for the build (not for tests), and of the compiler.
 func sourcesOfEngines(t *testing.T, root string) []string {
 	t.Helper()
 	var sources []string
@@ -448,7 +449,7 @@ func cycloneSchema(t *testing.T) *jsonschema.Schema {
 	}, "bom-1.6.schema.json")
 }
 
-// compile compiles the schema with a name of these files.
+// compile compiles the schema in files that has this name.
 func compile(t *testing.T, files map[string]string, name string) *jsonschema.Schema {
 	t.Helper()
 	c := jsonschema.NewCompiler()
@@ -478,7 +479,7 @@ func content(t *testing.T, folder, name string) []byte {
 	return text
 }
 
-// decode reads a file of JSON that has nothing else than a value has.
+// decode reads a JSON file, in which members unknown to value are errors.
 func decode(t *testing.T, folder, name string, value any) {
 	t.Helper()
 	decoder := json.NewDecoder(bytes.NewReader(content(t, folder, name)))

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// TestUsage has dist called wrongly: nothing is built, and the error says what is known.
+// TestUsage calls dist wrongly: nothing is built, and the error says what is valid.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	full := t.TempDir()
@@ -40,10 +40,10 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// made is a folder to check instead of one that is made for that, which takes minutes.
+// made is a folder with a release to check, because making one takes minutes.
 var made = flag.String("made", "", "check the release of this commit that is in this `folder`")
 
-// TestRelease makes a release of the same commit in two folders: the same files, bit by bit, that say of each other what is true.
+// TestRelease makes a release of the same commit in two folders: the files are identical, and what they say about each other is true.
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	const here = "../../.."

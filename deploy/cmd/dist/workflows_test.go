@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A workflow is what of GitHub's workflows ours may have: whatever else one has is an error, and a reason to think.
+// A workflow is the part of GitHub's workflow format that ours may use. Anything else is an error, and should be added here only on purpose.
 type workflow struct {
 	Name        string            `json:"name"`
 	On          map[string]any    `json:"true"` // YAML 1.1 reads "on" as true
@@ -27,7 +27,7 @@ type workflow struct {
 	} `json:"jobs"`
 }
 
-// TestWorkflows has workflows do nothing that a machine without them can't do, with actions that nobody can exchange.
+// TestWorkflows checks that workflows only run commands that can also be run without GitHub, and actions that are pinned to a commit.
 func TestWorkflows(t *testing.T) {
 	t.Parallel()
 	const folder = "../../../.github/workflows"
@@ -71,7 +71,7 @@ func TestWorkflows(t *testing.T) {
 				}
 			}
 		}
-		// An expression that somebody else fills in would be part of a command.
+		// The value of an expression, which somebody else may choose, would become part of the command.
 		for line := range strings.Lines(string(text)) {
 			if strings.Contains(line, "run:") && strings.Contains(line, "${{") {
 				t.Errorf("%s: %s has an expression in a command: give it a variable", name, strings.TrimSpace(line))

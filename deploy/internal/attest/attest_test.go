@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/deploy/internal/release"
 )
 
-// TestNothing attests no empty release, and none without its programs. TestRelease in cmd/dist holds a whole one to its files.
+// TestNothing: an empty release can't be attested, nor one without programs. TestRelease in cmd/dist checks a whole one.
 func TestNothing(t *testing.T) {
 	t.Parallel()
 	r := &release.Release{Root: t.TempDir(), Out: t.TempDir()}

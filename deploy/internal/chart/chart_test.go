@@ -72,7 +72,7 @@ func render(c *chart.Chart, values map[string]any) (map[string]string, error) {
 	return objects, nil
 }
 
-// A serviceMonitor is what the chart says of one; its type is the Prometheus operator's, which is not in Kubernetes.
+// A serviceMonitor has the fields that the chart sets. The type is the Prometheus operator's, and not in Kubernetes.
 type serviceMonitor struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`
@@ -158,7 +158,7 @@ func decode(objects map[string]string) (map[string]any, error) {
 	return decoded, nil
 }
 
-// restricted says what of a pod Kubernetes' restricted profile forbids.
+// restricted returns what Kubernetes' restricted profile forbids in a pod.
 func restricted(t *testing.T, d *appsv1.Deployment) string {
 	t.Helper()
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
@@ -173,7 +173,7 @@ func restricted(t *testing.T, d *appsv1.Deployment) string {
 	return result.ForbiddenDetail()
 }
 
-// TestDefault holds the chart without any value changed to what a cluster and its operators expect.
+// TestDefault checks that the chart with its default values is what a cluster and its operators expect.
 func TestDefault(t *testing.T) {
 	t.Parallel()
 	objects, err := render(load(t, folder), nil)
@@ -218,7 +218,7 @@ func TestDefault(t *testing.T) {
 	}
 }
 
-// TestManifests compares the plain manifests with what the chart renders: there is one source.
+// TestManifests checks that the plain manifests are what the chart renders.
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	objects, err := render(load(t, folder), nil)
@@ -240,7 +240,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// plain returns objects as one file of manifests, what others need first.
+// plain returns objects as one file of manifests. Those that others need come first.
 func plain(objects map[string]string) string {
 	order := []string{"serviceaccount", "configmap", "networkpolicy", "poddisruptionbudget", "service", "deployment"}
 	documents := []string{"# What the chart in deploy/helm/toolsrv renders with its default values. A test compares; go test -update writes it anew.\n"}
@@ -250,7 +250,7 @@ func plain(objects map[string]string) string {
 	return strings.Join(documents, "---\n")
 }
 
-// TestSecretExample makes the example decode, and the server refuse it as it stands: nobody's token is the one in our repository.
+// TestSecretExample: the example is a valid Secret, but the server refuses its token, so that nobody uses the one from our repository.
 func TestSecretExample(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../kubernetes/secret.example.yaml")
@@ -274,7 +274,7 @@ func TestSecretExample(t *testing.T) {
 	}
 }
 
-// TestLint has helm find no fault.
+// TestLint checks the chart with helm lint.
 func TestLint(t *testing.T) {
 	t.Parallel()
 	for _, m := range lint.RunAll(folder, nil, "default").Messages {
@@ -284,8 +284,8 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestEveryValue changes each value of the chart by itself. The objects must change, have what is wanted in them, and be ones that Kubernetes
-// takes strictly, under its restricted profile.
+// TestEveryValue changes each value of the chart by itself. The objects must change, contain what the table says, and be valid for Kubernetes, read
+// strictly and under its restricted profile.
 func TestEveryValue(t *testing.T) {
 	t.Parallel()
 	digest := "sha256:" + strings.Repeat("ab", 32)
@@ -415,7 +415,7 @@ func plainAll(objects map[string]string) string {
 	return all.String()
 }
 
-// leaves returns the names of values that are no tables, and of tables that are empty.
+// leaves returns the names of all values that are not tables, and of empty tables.
 func leaves(prefix string, values map[string]any) []string {
 	var names []string
 	for key, value := range values {
@@ -428,7 +428,7 @@ func leaves(prefix string, values map[string]any) []string {
 	return names
 }
 
-// set returns values in which one is set.
+// set returns values with one of them set.
 func set(name string, value any) map[string]any {
 	head, rest, nested := strings.Cut(name, ".")
 	if nested {
@@ -437,7 +437,7 @@ func set(name string, value any) map[string]any {
 	return map[string]any{head: value}
 }
 
-// TestRefused has wrong values refused with a sentence that names the value.
+// TestRefused: wrong values are refused, with an error that names the value.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -480,7 +480,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestMake packs the chart of a commit: Helm loads it, twice the same bits, and it renders what the manifests of the release are.
+// TestMake packs the chart of a commit: the package is the same each time, Helm loads it, and it renders the manifests of the release.
 func TestMake(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"1.2.3", "0.0.0-20260102150405-abcdefabcdef", "1.2.4-0.20260102150405-abcdefabcdef+dirty"} {
@@ -529,7 +529,7 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// TestConfigurations has the server itself check the configurations of the chart and of the compose file's image.
+// TestConfigurations lets the server check the configurations in the chart and in the image of the compose file.
 func TestConfigurations(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "toolsrv")
@@ -556,7 +556,7 @@ func TestConfigurations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What comments say that the configuration needs for something.
+	// The settings that comments suggest.
 	with := func(begin, end string) string {
 		_, text, found := strings.Cut(string(values), "#   "+begin)
 		text, _, ended := strings.Cut(begin+text, end)
@@ -588,7 +588,7 @@ func TestConfigurations(t *testing.T) {
 	}
 }
 
-// TestDashboard holds the dashboard to what Grafana takes, strictly, and has the chart bring it and the rules unchanged.
+// TestDashboard checks that Grafana's own types take the dashboard, read strictly, and that the chart contains it and the rules unchanged.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	want, err := os.ReadFile(folder + "/files/dashboard.json")

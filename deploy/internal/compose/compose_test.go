@@ -27,7 +27,7 @@ func load(t *testing.T, file string) (*types.Project, error) {
 
 const file = "../../compose/compose.yaml"
 
-// TestCompose holds the file to Compose's own rules, and to what the service must be.
+// TestCompose checks the file against Compose's own rules, and the service's properties.
 func TestCompose(t *testing.T) {
 	t.Parallel()
 	project, err := load(t, file)
@@ -63,10 +63,10 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// pinned is an image whose version people read, and whose content is given.
+// pinned matches an image with a readable version and a digest.
 var pinned = regexp.MustCompile(`^[a-z./]+:v?[0-9]+\.[0-9]+\.[0-9]+@sha256:[0-9a-f]{64}$`)
 
-// TestMonitoring holds Prometheus and Grafana to what they must be: they come only if they are asked for, and bring what they need.
+// TestMonitoring checks Prometheus and Grafana: they start only on request, and have the files that they need.
 func TestMonitoring(t *testing.T) {
 	t.Parallel()
 	project, err := load(t, file)
@@ -106,7 +106,7 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
-// TestMake makes the file of a release name the image of the release.
+// TestMake checks that the file of a release names the image of the release.
 func TestMake(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]string{"1.2.3": "1.2.3", "1.2.4-0.20260102150405-abcdefabcdef+dirty": "1.2.4-0.20260102150405-abcdefabcdef_dirty"} {

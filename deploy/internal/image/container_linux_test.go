@@ -28,7 +28,7 @@ import (
 // patience is how long anything may take on a busy machine.
 const patience = 4 * time.Minute
 
-// unpack returns a folder with the file system of an image, with its owners: so the caller has to be root.
+// unpack returns a folder with the file system of an image, with its owners, which only root can set.
 func unpack(t *testing.T, img v1.Image) string {
 	t.Helper()
 	root := t.TempDir()
@@ -68,7 +68,7 @@ func unpack(t *testing.T, img v1.Image) string {
 // seccompFile is Docker's default profile, as Debian's golang-github-containers-common has it.
 const seccompFile = "/usr/share/containers/seccomp.json"
 
-// seccomp returns what of the default profile is for a process without capabilities on this processor, as runc wants it.
+// seccomp returns the part of the default profile that applies to a process without capabilities on this processor, in runc's form.
 func seccomp(t *testing.T) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile(seccompFile)
@@ -119,20 +119,20 @@ func seccomp(t *testing.T) map[string]any {
 	}
 }
 
-// A setup is what a container has besides the image.
+// A setup is the configuration of a container, besides its image.
 type setup struct {
 	args   []string          // in place of the image's
 	env    map[string]string // more variables
-	binds  map[string]string // what is mounted to be read, by where
-	writes map[string]string // what is mounted to be written to, by where
+	binds  map[string]string // read-only mounts, by their target
+	writes map[string]string // writable mounts, by their target
 	tmpfs  []string
 	stdin  string
-	own    bool     // a network of its own, with nothing in it but itself
-	masked []string // more paths that it doesn't see
-	errno  []string // more system calls that it is refused
+	own    bool     // its own network, with nothing else in it
+	masked []string // further paths that are hidden from it
+	errno  []string // further system calls that are refused
 }
 
-// A container is one that runs. All of it is gone at the end of the test.
+// A container is a running container. It is removed at the end of the test.
 type container struct {
 	t     *testing.T
 	id    string
@@ -145,7 +145,7 @@ type container struct {
 	news  chan struct{} // has something where there are new lines
 }
 
-// runcIn returns a command of runc that keeps what it knows of the test's containers apart from others'.
+// runcIn returns a command of runc whose state is separate from that of other containers.
 func runcIn(state string, arguments ...string) *exec.Cmd {
 	return exec.Command("runc", append([]string{"--root", state}, arguments...)...)
 }
@@ -298,8 +298,8 @@ func (k *container) waitFor(text string) string {
 	}
 }
 
-// ready waits until the server takes calls, and knows its address then. Where tools are named, it waits until these can be called without a wait:
-// on a busy machine, the start gives up waiting for scripts.
+// ready waits until the server takes calls, and then stores its address. If tools are named, it waits until these are ready, too: on a busy machine,
+// the server starts without waiting for all scripts.
 func (k *container) ready(tools ...string) {
 	k.t.Helper()
 	var line struct {
@@ -344,7 +344,7 @@ func (k *container) ask(method, path, token, body string) (int, string, error) {
 	return response.StatusCode, strings.TrimSpace(out.String()), err
 }
 
-// call calls a tool, and wants a result.
+// call calls a tool, which must return a result.
 func (k *container) call(path, body, want string) {
 	k.t.Helper()
 	if status, got, err := k.ask(http.MethodPost, path, token, body); err != nil || status != http.StatusOK || got != want {
@@ -367,7 +367,7 @@ func (k *container) stop() int {
 	return k.exit()
 }
 
-// exit returns the exit code of a container that ends.
+// exit waits until the container ends, and returns its exit code.
 func (k *container) exit() int {
 	k.t.Helper()
 	select {

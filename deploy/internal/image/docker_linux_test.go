@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// runByDocker has a daemon of Docker's own load the archive, and run the image as docs/operations.md says for an agent on the same machine. The daemon
-// is one that keeps images without containerd, as Debian's does, and its network is none.
+// runByDocker starts a Docker daemon, which loads the archive and runs the image as docs/operations.md says for an agent on the same machine. The
+// daemon stores images without containerd, as Debian's does, and has no network.
 func runByDocker(t *testing.T, archive string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -24,7 +24,7 @@ func runByDocker(t *testing.T, archive string) {
 			t.Skipf("there is no %s: make setup-dist installs it", name)
 		}
 	}
-	dir, err := os.MkdirTemp("", "docker") // t.TempDir has a longer name than a socket may have
+	dir, err := os.MkdirTemp("", "docker") // paths in t.TempDir are too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/deploy/internal/release"
 )
 
-// given is an archive, such as a release's, to test in place of one that is made of the checkout.
+// given is an archive, such as a release's, to test in place of one made from the checkout.
 var given = flag.String("image", "", "test the image in this `archive`")
 
 // made returns the path of the archive to test.
@@ -45,7 +45,7 @@ func made(t *testing.T) string {
 	return filepath.Join(out, "toolsrv_"+r.Version+"_oci.tar")
 }
 
-// open returns the images of an archive by their processors.
+// open returns the images of an archive, by their processors.
 func open(t *testing.T, archive string) map[string]v1.Image {
 	t.Helper()
 	dir := t.TempDir()
@@ -101,7 +101,7 @@ func open(t *testing.T, archive string) map[string]v1.Image {
 	return images
 }
 
-// mostMiB is how large an image may be that is pulled.
+// mostMiB is the largest size of an image, as it is pulled.
 const mostMiB = 20
 
 // TestImage makes the image, looks at its content, and runs it in the ways in which people run containers.
@@ -196,7 +196,7 @@ func content(t *testing.T, platform string, img v1.Image) {
 	}
 }
 
-// readBySkopeo makes skopeo, as one of others' programs, choose each image of the archive and check all digests.
+// readBySkopeo lets skopeo, a program of others, choose each image of the archive and check all digests.
 func readBySkopeo(t *testing.T, archive string) {
 	t.Helper()
 	if _, err := exec.LookPath("skopeo"); err != nil {

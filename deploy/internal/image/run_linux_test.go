@@ -24,13 +24,13 @@ import (
 
 const token = "a-token-of-the-tests"
 
-// listTools is what a client of MCP says that wants the list.
+// listTools has the messages of an MCP client that lists the tools.
 const listTools = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
 `
 
-// runs starts containers of the images, by runc: with root, because only root may give files to the image's user.
+// runs starts containers of the images with runc. It needs root, since only root may give files to the image's user.
 func runs(t *testing.T, images map[string]v1.Image) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -56,7 +56,7 @@ func runs(t *testing.T, images map[string]v1.Image) {
 		"read-only, with nowhere to write to": func(*setup) {},
 		"with a folder for what is temporary": func(s *setup) { s.tmpfs = []string{"/tmp"} },
 		"with a cache":                        func(s *setup) { s.writes = map[string]string{"/var/cache/toolsrv": owned(t, image.User, 0o700)} },
-		// Without the file that tells which pages have changed, and without the call that asks for it.
+		// Without the file that shows which pages have changed, and without the system call for it.
 		"as in gVisor": func(s *setup) {
 			s.masked = []string{"/proc/self/pagemap"}
 			s.errno = []string{"userfaultfd", "io_uring_setup"}
@@ -81,7 +81,7 @@ func runs(t *testing.T, images map[string]v1.Image) {
 					t.Errorf("with the token %q: %d %s (%v), want 401", other, status, body, err)
 				}
 			}
-			for range 2 { // the second call has an instance that was used before
+			for range 2 { // the second call reuses an instance
 				k.call("/math/add", `{"a": 2, "b": 3}`, "5")
 				k.call("/hash/digest", `{"data": "abc"}`, `"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"`)
 				k.call("/greet", `{"name": "Ada"}`, `"Hello, Ada!"`)
@@ -132,7 +132,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// owned returns a folder of a user.
+// owned returns a folder that belongs to a user.
 func owned(t *testing.T, user int, mode os.FileMode) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "volume")
@@ -148,8 +148,8 @@ func owned(t *testing.T, user int, mode os.FileMode) string {
 	return dir
 }
 
-// emptyDir returns what Kubernetes mounts at the cache of a pod of our chart: a folder in an emptyDir, which everybody can write to, made there by the
-// pod's first container.
+// emptyDir returns what Kubernetes mounts as the cache of our chart's pod: a folder that the pod's init container has made in an emptyDir, which
+// everybody can write to.
 func emptyDir(t *testing.T, root string, c *v1.ConfigFile) string {
 	t.Helper()
 	volume := owned(t, 0, 0o777|os.ModeSetgid)
@@ -158,14 +158,14 @@ func emptyDir(t *testing.T, root string, c *v1.ConfigFile) string {
 		t.Fatalf("the first container's exit code is %d", code)
 	}
 	dir := filepath.Join(volume, "toolsrv")
-	// A kubelet that starts again mounts the volume again, and gives all in it to the pod's group.
+	// A restarted kubelet mounts the volume again, and gives everything in it to the pod's group.
 	if err := os.Chmod(dir, 0o770|os.ModeSetgid); err != nil {
 		t.Fatal(err)
 	}
 	return dir
 }
 
-// toolsFor returns a folder with tools in four languages, as somebody has one who runs the image. The program is the image's own.
+// toolsFor returns a folder with tools in four languages, as a user of the image would have. It is made with the image's own program.
 func toolsFor(t *testing.T, program string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -201,8 +201,8 @@ export default tool({
 	return dir
 }
 
-// asItComes runs the image as it is, in a network of its own: without a token nobody gets in, and the health check of the compose file finds it
-// ready.
+// asItComes runs the image without any configuration, in its own network: without a token every call is refused, and the compose file's health check
+// succeeds.
 func asItComes(t *testing.T, root string, c *v1.ConfigFile) {
 	t.Helper()
 	k := start(t, root, c, setup{own: true})
@@ -220,7 +220,7 @@ func asItComes(t *testing.T, root string, c *v1.ConfigFile) {
 	}
 }
 
-// asks is a tool that asks a server.
+// asks is a tool that sends a request to a server.
 const asks = `from toolsrv import http, needs, tool
 
 needs(http=["%[1]s"])
@@ -231,7 +231,7 @@ def ask() -> str:
     return http.get("%[1]s/").text
 `
 
-// world serves over TLS, with a certificate of an authority that only its own file knows. It returns a setup that grants a tool to ask it.
+// world starts a server with TLS, whose certificate is from an authority of its own. It returns a setup that lets a tool send requests to it.
 func world(t *testing.T, usual setup, handler http.HandlerFunc) (s setup, authority string) {
 	t.Helper()
 	server := httptest.NewTLSServer(handler)
@@ -262,7 +262,7 @@ http_timeout = "1m"
 	return s, "/etc/toolsrv/authority.pem"
 }
 
-// https makes a tool ask a server by https: refused by the image's own authorities, and answered where SSL_CERT_FILE names another.
+// https makes a tool send a request by https. It fails with the image's own authorities, and succeeds with SSL_CERT_FILE.
 func https(t *testing.T, root string, c *v1.ConfigFile, usual setup) {
 	t.Helper()
 	s, authority := world(t, usual, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "asked") })
@@ -285,7 +285,7 @@ func https(t *testing.T, root string, c *v1.ConfigFile, usual setup) {
 	}
 }
 
-// drain sends SIGTERM while a call runs: the call is answered, and then the container ends.
+// drain sends SIGTERM during a call: the call is answered, and then the container ends.
 func drain(t *testing.T, root string, c *v1.ConfigFile, usual setup) {
 	t.Helper()
 	asked, answer := make(chan struct{}), make(chan struct{})
@@ -325,8 +325,8 @@ func drain(t *testing.T, root string, c *v1.ConfigFile, usual setup) {
 	}
 }
 
-// starts measures how long the image takes from runc's start to the answer of /readyz, with the examples and a cache of before, and from there to
-// the first answers. For a figure that means something: go test ./internal/image -run TestImage/runs/start -v, on a quiet machine.
+// starts measures the time from runc's start until /readyz succeeds, with the examples and a filled cache, and from there to the first answers. For a
+// meaningful figure, run go test ./internal/image -run TestImage/runs/start -v on an idle machine.
 func starts(t *testing.T, root string, c *v1.ConfigFile, usual setup) {
 	t.Helper()
 	tools := examples(t)
@@ -372,13 +372,13 @@ func starts(t *testing.T, root string, c *v1.ConfigFile, usual setup) {
 		}
 	}
 	t.Logf("start_ms: %d, the least of 5; first answer of Go %v, JavaScript %v, Python %v", least[0].Milliseconds(), least[1], least[2], least[3])
-	// The bar is 300 ms. A machine that does other things, too, may take ten times as long.
+	// The limit is 300 ms. A busy machine may take ten times as long.
 	if least[0] > 3*time.Second {
 		t.Errorf("the image takes %v to be ready", least[0])
 	}
 }
 
-// examples returns a folder with those of the repository that no compiler is needed for: modules that are in git, and scripts.
+// examples returns a folder with the repository's examples that need no compiler: modules that are in git, and scripts.
 func examples(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -409,7 +409,7 @@ func examples(t *testing.T) string {
 	return dir
 }
 
-// emulated runs the program of the image for arm64 on this machine's processor.
+// emulated runs the program of the arm64 image in an emulator.
 func emulated(t *testing.T, img v1.Image, tools string) {
 	t.Helper()
 	emulator := ""

@@ -27,7 +27,7 @@ const (
 	download = "https://github.com/toolsrv/toolsrv/releases/download/v" + version + "/"
 )
 
-// made makes what is tested of a release with archives, and returns where it is.
+// made makes the tested files, for a release with archives, and returns their folder.
 func made(t *testing.T) string {
 	t.Helper()
 	r := &release.Release{Root: "../../..", Out: t.TempDir(), Version: version, Time: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Systems: release.Systems()}
@@ -69,7 +69,7 @@ func TestWithoutArchives(t *testing.T) {
 	}
 }
 
-// homebrew stands in for Homebrew: it knows the words that a formula may use, and no other, and tells what one says for a system.
+// homebrew stands in for Homebrew: it knows exactly the words that a formula may use, and prints what a formula says for a system.
 const homebrew = `
 os, cpu = ARGV[0].split("_")
 class Formula
@@ -98,7 +98,7 @@ require "json"
 puts JSON.generate(Formula::SAID)
 `
 
-// TestHomebrew makes Ruby run the formula for each system.
+// TestHomebrew lets Ruby run the formula for each system.
 func TestHomebrew(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("ruby"); err != nil {
@@ -131,7 +131,7 @@ func TestHomebrew(t *testing.T) {
 		if !reflect.DeepEqual(said, want) {
 			t.Errorf("%s: got %v, want %v", system, said, want)
 		}
-		// What brew audit says of descriptions.
+		// The rules of brew audit for descriptions.
 		if desc, _ := said["desc"].(string); len(desc) > 80 || strings.HasPrefix(desc, "A ") || strings.HasSuffix(desc, ".") || strings.HasPrefix(strings.ToLower(desc), "toolsrv") {
 			t.Errorf("the description is %q", desc)
 		}
@@ -186,7 +186,7 @@ func TestScoop(t *testing.T) {
 	}
 }
 
-// What winget's schemas have, version 1.6.0, of what we use.
+// The part of winget's schemas, version 1.6.0, that we use.
 type (
 	winget struct {
 		PackageIdentifier, PackageVersion, ManifestType, ManifestVersion string

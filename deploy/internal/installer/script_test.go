@@ -18,7 +18,7 @@ import (
 
 const script = "../../install.sh"
 
-// packed returns an archive with files of a content.
+// packed returns an archive of files with this content.
 func packed(t *testing.T, files map[string]string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -41,11 +41,11 @@ func packed(t *testing.T, files map[string]string) []byte {
 	return out.Bytes()
 }
 
-// A site is where a release is.
+// A site serves a release.
 type site struct {
 	archive   []byte
 	checksums string
-	cut       int // bytes of the archive that are sent, though all are announced; 0: all
+	cut       int // how many bytes of the archive are sent, though all are announced; 0: all
 }
 
 const archiveName = "toolsrv_linux_amd64.tar.gz"
@@ -83,15 +83,15 @@ func (s site) serve(t *testing.T) string {
 	return server.URL
 }
 
-// A machine is where the script runs: with the programs that it may find, and a system that it says it is.
+// A machine is the environment of the script: the programs that it finds, and the system that uname reports.
 type machine struct {
-	programs []string // beside those that every system has
+	programs []string // besides those that every system has
 	system   string   // what uname says
 	home     string
 	more     []string // variables
 }
 
-// run runs the script, and returns what it says.
+// run runs the script, and returns its output.
 func (m machine) run(t *testing.T, shell string, arguments ...string) (string, error) {
 	t.Helper()
 	bin := t.TempDir()
@@ -123,7 +123,7 @@ func usual(t *testing.T) machine {
 	return machine{programs: []string{"curl", "sha256sum"}, system: "Linux x86_64", home: t.TempDir()}
 }
 
-// TestScript installs in all shells there are, with each program that may download or sum.
+// TestScript installs with every shell there is, and with each program that can download or compute checksums.
 func TestScript(t *testing.T) {
 	t.Parallel()
 	url := good(t).serve(t)
@@ -154,7 +154,7 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// TestScriptPlaces makes the script follow an address that has moved, take its settings from variables, replace a program, and choose a folder.
+// TestScriptPlaces: the script follows redirects, takes its settings from variables, replaces a program, and chooses a folder.
 func TestScriptPlaces(t *testing.T) {
 	t.Parallel()
 	m := usual(t)
@@ -176,7 +176,7 @@ func TestScriptPlaces(t *testing.T) {
 	}
 }
 
-// TestScriptRefuses makes the script install nothing, change nothing, and say why.
+// TestScriptRefuses has cases in which the script changes nothing and says why.
 func TestScriptRefuses(t *testing.T) {
 	t.Parallel()
 	right := good(t)
@@ -244,7 +244,7 @@ func TestScriptRefuses(t *testing.T) {
 	}
 }
 
-// TestScriptCutShort runs the beginning of the script, as a shell does that reads it from a connection that breaks: nothing happens.
+// TestScriptCutShort runs the beginning of the script, as a shell does when the connection breaks: nothing happens.
 func TestScriptCutShort(t *testing.T) {
 	t.Parallel()
 	m := usual(t)

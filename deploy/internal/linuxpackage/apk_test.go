@@ -1,7 +1,7 @@
 package linuxpackage
 
-// apk does what Alpine's apk does with its package: it runs the scripts with the shell of busybox, and puts the files in their places, but for a
-// configuration that the operator has changed. The service runs under OpenRC, with systemd beside it.
+// apk does what Alpine's apk does with a package: it runs the scripts with busybox's shell, and installs the files, except over a configuration that
+// the operator has changed. The service runs under OpenRC, with systemd beside it.
 func (d *debian) apk() {
 	d.run(tidy)
 	d.run("for build in old new; do mkdir /apk.$build; tar --extract --gzip --warning=no-unknown-keyword --file /$build.apk --directory /apk.$build; done")
@@ -13,7 +13,7 @@ func (d *debian) apk() {
 	d.run(before)
 	d.want("has its user still, once more", "toolsrv", "id --user --name toolsrv")
 
-	// OpenRC has not booted this machine, whose file systems systemd has mounted.
+	// OpenRC has not booted this machine: its file systems were mounted by systemd.
 	d.run("mkdir -p /run/openrc /var/lib/toolsrv/tools; touch /run/openrc/softlevel")
 	d.run("printf '#!/sbin/openrc-run\\nstart() { :; }\\n' >/etc/init.d/localmount; chmod +x /etc/init.d/localmount; /lib/rc/bin/rc-depend -u >/dev/null")
 	d.setUp("etc/toolsrv/tokens")

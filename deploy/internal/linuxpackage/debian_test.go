@@ -23,16 +23,16 @@ import (
 )
 
 const (
-	// callerVariable makes this program call a tool, with the token that it names, until its input ends.
+	// callerVariable makes this program call a tool until its input ends. Its value is the token.
 	callerVariable = "TOOLSRV_TEST_CALLER"
-	// rootVariable names a tar of a Debian root with systemd, so that it is not made anew.
+	// rootVariable names a tar of a Debian root with systemd, to use instead of making one.
 	rootVariable = "TOOLSRV_TEST_DEBIAN"
 	token        = "a-token-of-the-tests"
 	// patience bounds every wait for an event.
 	patience = 2 * time.Minute
 )
 
-// TestDebian installs each package in a Debian that boots, and does with it what an operator does. Fedora's is installed by rpm, and Alpine's service
+// TestDebian installs each package in a booted Debian, and uses it as an operator does. Fedora's package is installed by rpm, and Alpine's service
 // runs under OpenRC.
 func TestDebian(t *testing.T) {
 	t.Parallel()
@@ -51,12 +51,12 @@ func TestDebian(t *testing.T) {
 			part.t = t
 			c.test(&part)
 		}) {
-			return // what it has left would confuse the next one
+			return // what it leaves would disturb the next one
 		}
 	}
 }
 
-// deb sets a token, serves a tool, reloads, upgrades under load, has systemd listen, removes and purges.
+// deb sets a token, serves a tool, reloads, upgrades under load, lets systemd listen, removes and purges.
 func (d *debian) deb() {
 	d.run("dpkg --install /old.deb")
 	d.want("is ready once it is installed", "active", "systemctl is-active toolsrv")
@@ -81,7 +81,7 @@ func (d *debian) deb() {
 	d.upgrade("dpkg --install /new.deb")
 	d.want("was not restarted", "0", "systemctl show --property NRestarts --value toolsrv")
 
-	// A server that hangs is ended by the watchdog, and started again.
+	// The watchdog restarts a server that hangs.
 	d.run("mkdir /etc/systemd/system/toolsrv.service.d; printf '[Service]\\nWatchdogSec=3\\nTimeoutAbortSec=1\\n' >/etc/systemd/system/toolsrv.service.d/watchdog.conf; systemctl daemon-reload; systemctl restart toolsrv")
 	d.run("systemctl kill --signal=STOP --kill-who=main toolsrv")
 	d.eventually("was started again", "1", "systemctl show --property NRestarts --value toolsrv")
@@ -120,14 +120,14 @@ printf 'POST /fuzzy/distance HTTP/1.1\r\nHost: localhost\r\nAuthorization: Beare
 printf 'Content-Length: 17\r\nConnection: close\r\n\r\n{"a":"x","b":"y"}' >&3
 read -r _ code _ <&3; echo $code`
 
-// setUp is what an operator does next: a tool, a token, and the line that the configuration has ready for it, which has this word.
+// setUp does what an operator does next: it adds a tool and a token, and uncomments the line of the configuration that contains this word.
 func (d *debian) setUp(line string) {
 	d.t.Helper()
 	d.put("../../../examples/plain-c/plain-c.wasm", "/var/lib/toolsrv/tools/fuzzy.wasm", 0o644)
 	d.run("umask 077; echo " + token + " >/etc/toolsrv/tokens; sed -i 's|^# \\(tokens_file.*" + line + "\\)|\\1|' /etc/toolsrv/toolsrv.toml")
 }
 
-// upgrade has a command install the second build while clients call the first one.
+// upgrade runs a command that installs the second build while clients call the first one.
 func (d *debian) upgrade(install string) {
 	d.t.Helper()
 	main := d.run("pgrep --exact --oldest toolsrv")
@@ -146,7 +146,7 @@ func (d *debian) upgrade(install string) {
 	}
 }
 
-// A debian is a root file system that has booted.
+// A debian is a booted root file system.
 type debian struct {
 	t      *testing.T
 	root   string
@@ -217,7 +217,7 @@ func boot(t *testing.T) *debian {
 	return d
 }
 
-// suite returns the name of this machine's Debian, whose packages it knows how to get.
+// suite returns the name of this machine's Debian release, whose packages can be downloaded here.
 func suite(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("/etc/os-release")
@@ -228,7 +228,7 @@ func suite(t *testing.T) string {
 	return string(name[1])
 }
 
-// next makes the packages of a second build, of a commit that changes nothing, and returns their folder.
+// next makes packages of a second build, from an empty commit, and returns their folder.
 func next(t *testing.T) string {
 	t.Helper()
 	root, out := filepath.Join(t.TempDir(), "checkout"), t.TempDir()
@@ -253,7 +253,7 @@ func (d *debian) put(file, to string, mode os.FileMode) {
 	}
 }
 
-// try runs a script in the Debian, and returns what it prints without spaces around.
+// try runs a script in the Debian, and returns its output without surrounding spaces.
 func (d *debian) try(script string) (string, error) {
 	cmd := exec.CommandContext(d.t.Context(), "nsenter", "--target", d.leader, "--all", "bash", "-euc", script)
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive"}
@@ -266,7 +266,7 @@ func (d *debian) try(script string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// run is try for what must succeed.
+// run is try for scripts that must succeed.
 func (d *debian) run(script string) string {
 	d.t.Helper()
 	out, err := d.try(script)
@@ -277,7 +277,7 @@ func (d *debian) run(script string) string {
 	return out
 }
 
-// want compares what a script prints.
+// want compares the output of a script.
 func (d *debian) want(what, want, script string) {
 	d.t.Helper()
 	if got := d.run(script); got != strings.TrimSpace(want) {
@@ -285,7 +285,7 @@ func (d *debian) want(what, want, script string) {
 	}
 }
 
-// eventually waits until a script prints something that begins so.
+// eventually waits until a script's output begins with this prefix.
 func (d *debian) eventually(what, want, script string) {
 	d.t.Helper()
 	var got string
@@ -297,8 +297,8 @@ func (d *debian) eventually(what, want, script string) {
 	d.t.Fatalf("%s: still %q after %s, want %q", what, got, patience, want)
 }
 
-// call makes clients in the Debian's network call a tool, and returns what ends them and tells how many calls were answered. A call that is lost
-// fails the test.
+// call starts clients in the Debian's network, which call a tool. The returned function ends them and returns how many calls were answered. A lost
+// call fails the test.
 func (d *debian) call() (end func() int) {
 	d.t.Helper()
 	program, err := os.Executable()
@@ -334,7 +334,7 @@ func (d *debian) call() (end func() int) {
 	}
 }
 
-// call is the clients: it returns the exit code.
+// call runs the clients, and returns the exit code.
 func call(token string) int {
 	var answered atomic.Int64
 	var lost sync.Map

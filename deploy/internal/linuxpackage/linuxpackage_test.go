@@ -40,7 +40,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// made is the folder of the packages of the newest commit, which the first test that needs them makes. It is set once, before any test runs.
+// made is the folder for the packages of the newest commit. The first test that needs them makes them. It is set once, before any test runs.
 var made string
 
 var first = sync.OnceValue(func() error {
@@ -83,7 +83,7 @@ func packages(t *testing.T) string {
 	return made
 }
 
-// output runs a program that a test needs, and returns what it prints.
+// output runs a program that a test needs, and returns its output.
 func output(t *testing.T, name string, arguments ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
@@ -96,19 +96,19 @@ func output(t *testing.T, name string, arguments ...string) string {
 	return string(out)
 }
 
-// installed are files that each package has.
+// installed are the files in each package.
 var installed = []string{
 	"/etc/toolsrv/toolsrv.toml", "/usr/bin/toolsrv", "/usr/share/bash-completion/completions/toolsrv",
 	"/usr/share/toolsrv/rules.yaml", "/usr/share/toolsrv/dashboard.json",
 	"/usr/share/fish/vendor_completions.d/toolsrv.fish", "/usr/share/man/man1/toolsrv.1.gz", "/usr/share/man/man1/toolsrv-openapi.1.gz",
 }
 
-// units are files of those that have systemd.
+// units are further files, of packages for systemd.
 var units = []string{
 	"/usr/lib/systemd/system/toolsrv.service", "/usr/lib/systemd/system/toolsrv.socket", "/usr/lib/sysusers.d/toolsrv.conf", "/usr/lib/tmpfiles.d/toolsrv.conf",
 }
 
-// TestLintian has Debian's own checker find nothing.
+// TestLintian checks that Debian's own checker finds nothing.
 func TestLintian(t *testing.T) {
 	t.Parallel()
 	for _, arch := range []string{"amd64", "arm64"} {
@@ -140,7 +140,7 @@ func TestDeb(t *testing.T) {
 	}
 }
 
-// TestRPM asks rpm for what is in a package, and takes the files out of it.
+// TestRPM lists a package's content with rpm, and unpacks it.
 func TestRPM(t *testing.T) {
 	t.Parallel()
 	for arch, name := range map[string]string{"amd64": "x86_64", "arm64": "aarch64"} {
@@ -177,7 +177,7 @@ func TestRPM(t *testing.T) {
 	}
 }
 
-// TestScripts makes shells read what package managers run, and shellcheck judge it.
+// TestScripts checks the scripts that package managers run, with shells and shellcheck.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../packages/*.p*")
@@ -190,7 +190,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// TestUnits has systemd judge the units.
+// TestUnits lets systemd check the units.
 func TestUnits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -211,7 +211,7 @@ func TestUnits(t *testing.T) {
 	output(t, "systemd-analyze", "security", "--offline=yes", "--threshold=20", filepath.Join(dir, "toolsrv.service"))
 }
 
-// TestAPK reads the parts of Alpine's form: what the package is with its scripts, and then its files.
+// TestAPK reads both parts of Alpine's format: the package's description with its scripts, and its files.
 func TestAPK(t *testing.T) {
 	t.Parallel()
 	for arch, name := range map[string]string{"amd64": "x86_64", "arm64": "aarch64"} {
@@ -278,7 +278,7 @@ func TestAPK(t *testing.T) {
 	}
 }
 
-// TestTimes has each file of a package be as old as its commit: nothing of the machine that builds is in it.
+// TestTimes checks that each file of a package has the commit's time, since packages must not depend on the machine that builds them.
 func TestTimes(t *testing.T) {
 	t.Parallel()
 	text, err := exec.CommandContext(t.Context(), "git", "show", "--no-patch", "--format=%cI", "HEAD").Output()

@@ -1,12 +1,12 @@
 package linuxpackage
 
-// tidy removes what the operator has made, and the user, before another package comes.
+// tidy removes the operator's files, and the user, before another package is installed.
 const tidy = "rm -rf /etc/toolsrv /var/lib/toolsrv /var/cache/toolsrv /var/log/toolsrv.log; if getent passwd toolsrv >/dev/null; then userdel toolsrv; fi"
 
-// rpm installs, upgrades under load and erases Fedora's package. Its dependencies are Debian's here, which rpm does not know.
+// rpm installs Fedora's package, upgrades it under load, and erases it. The dependencies are Debian packages here, unknown to rpm.
 func (d *debian) rpm() {
 	d.run(tidy)
-	// Fedora's policy: what no preset names is disabled.
+	// Fedora's policy: units without a preset are disabled.
 	d.run("mkdir -p /etc/systemd/system-preset; echo 'disable *' >/etc/systemd/system-preset/99-default-disable.preset")
 	d.run("rpm --force-debian --nodeps --install /old.rpm")
 	d.want("does not start by itself", "inactive inactive disabled disabled", "echo $(systemctl is-active toolsrv toolsrv.socket; systemctl is-enabled toolsrv toolsrv.socket)")

@@ -11,7 +11,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/generated/alerts.md")
 
-// TestAlertsPage holds the page of alerts to the rules: each has its summary, and the comment above it, which says what to do.
+// TestAlertsPage checks the page of alerts against the rules: each alert has its summary, and the comment above the rule, which says what to do.
 func TestAlertsPage(t *testing.T) {
 	t.Parallel()
 	const page, source = "../../../docs/generated/alerts.md", "../../../deploy/helm/toolsrv/files/rules.yaml"

@@ -21,14 +21,14 @@ import (
 	modzip "golang.org/x/mod/zip"
 )
 
-// path is the module at the root, and version one that it never had.
+// path is the module at the root, and version a version that was never released.
 const (
 	path    = "github.com/toolsrv/toolsrv"
 	version = "v0.99.0"
 )
 
-// TestGoInstall installs the program as `go install` does it, from a proxy that has the commit as the go command packs it: it has all that it needs
-// with it, though it sees no checkout. It serves Python and JavaScript, and makes projects in each language.
+// TestGoInstall installs the program with `go install`, from a proxy that has the commit as the go command packs it: the program works without a
+// checkout. It serves Python and JavaScript, and makes projects in each language.
 func TestGoInstall(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -74,8 +74,8 @@ func TestGoInstall(t *testing.T) {
 	}
 }
 
-// install has the go command install the program from a proxy of its own, which serves no other version than this one of the module. What it
-// requires comes from this machine's caches, or from the proxy of this machine.
+// install runs go install with a proxy of its own, which only has this version of the module. Dependencies come from this machine's caches, or from
+// its proxy.
 func install(t *testing.T) (program string) {
 	t.Helper()
 	proxy, bin := t.TempDir(), t.TempDir()
@@ -187,7 +187,7 @@ func call(t *testing.T, url, body string) string {
 	}
 }
 
-// output runs a command where no checkout is, and returns what it prints.
+// output runs a command outside of the checkout, and returns its output.
 func output(t *testing.T, environment []string, name string, arguments ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, arguments...)

@@ -39,7 +39,7 @@ In the pages for browsers, which are in the program:
 `
 )
 
-// checkout returns a folder with the files that say what engines were built from, but for those that change has other content for.
+// checkout returns a folder with the files that describe what engines were built from. change replaces the content of some.
 func checkout(t *testing.T, change map[string]string) *release.Release {
 	t.Helper()
 	root := t.TempDir()
@@ -70,7 +70,7 @@ func checkout(t *testing.T, change map[string]string) *release.Release {
 	return &release.Release{Root: root}
 }
 
-// TestEngines has what engines were built from in order, and then one file of it damaged after the other.
+// TestEngines reads valid descriptions of what engines were built from, and then damages one file after another.
 func TestEngines(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, file, text, want string }{
@@ -147,7 +147,7 @@ func TestNotice(t *testing.T) {
 	}
 }
 
-// TestWholeNotice reads every row of what `make licenses` has written: a release is made of it, which takes minutes to try.
+// TestWholeNotice reads every row that `make licenses` has written, because trying a whole release takes minutes.
 func TestWholeNotice(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../NOTICE")
@@ -171,7 +171,7 @@ func TestWholeNotice(t *testing.T) {
 	}
 }
 
-// TestModules takes what nobody could fetch again for an error.
+// TestModules: a module that nobody could download again is an error.
 func TestModules(t *testing.T) {
 	t.Parallel()
 	const sum = "h1:Khu2En+0gcYPZ2kuIihfswbzxv/mIHXgzPZ018Oty48="

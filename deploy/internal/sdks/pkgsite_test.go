@@ -24,11 +24,11 @@ import (
 // pkgsite is the program of pkg.go.dev.
 const pkgsite = "golang.org/x/pkgsite/cmd/pkgsite@v0.6.0"
 
-// patience bounds the wait for a server to listen.
+// patience limits the wait for a server to listen.
 const patience = 2 * time.Minute
 
-// TestPkgsite has the program of pkg.go.dev show both modules that others import, as a proxy serves them: it finds the README, a licence under which it
-// may show the documentation, and for each package a synopsis.
+// TestPkgsite shows both modules that others import in the program of pkg.go.dev, from a proxy: it finds the README, a licence that allows it to show
+// the documentation, and a synopsis for each package.
 func TestPkgsite(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -103,7 +103,7 @@ func packagesOf(t *testing.T, folder string) map[string]string {
 	return found
 }
 
-// startPkgsite builds pkgsite, runs it over a folder that is laid out as a proxy, and returns what gets a page.
+// startPkgsite builds pkgsite, runs it on a folder with the layout of a proxy, and returns a function that gets a page.
 func startPkgsite(t *testing.T, proxy string) func(t *testing.T, path string) string {
 	t.Helper()
 	bin := t.TempDir()
@@ -112,12 +112,12 @@ func startPkgsite(t *testing.T, proxy string) func(t *testing.T, path string) st
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String() // of which pkgsite tells nobody where it listens at :0
+	address := l.Addr().String() // pkgsite does not print its address if it listens at :0
 	_ = l.Close()
 	modules := httptest.NewServer(http.FileServer(http.Dir(proxy)))
 	t.Cleanup(modules.Close)
 	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "pkgsite"), "-proxy", "-http", address)
-	// It would ask sites whether they know the module, too, and nobody listens at that proxy.
+	// It would also ask other sites about the module; nobody listens at that proxy.
 	cmd.Env = append(cmd.Environ(), "GOPROXY="+modules.URL, "HTTPS_PROXY=http://127.0.0.1:1", "NO_PROXY=127.0.0.1")
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said

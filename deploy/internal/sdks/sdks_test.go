@@ -18,10 +18,10 @@ import (
 	"github.com/toolsrv/toolsrv/deploy/internal/sdks"
 )
 
-// between is the version of a commit without a tag.
+// between is the version for a commit without a tag.
 const between = "0.0.0-20260102150405-abcdefabcdef"
 
-// commit returns a release of the checkout's commit, whose programs are not built.
+// commit returns a release of the checkout's commit, without built programs.
 func commit(t *testing.T, version string) *release.Release {
 	t.Helper()
 	root, err := filepath.Abs("../../..")
@@ -33,7 +33,7 @@ func commit(t *testing.T, version string) *release.Release {
 	return r
 }
 
-// output runs a command in a folder and returns what it prints.
+// output runs a command in a folder and returns its output.
 func output(t *testing.T, dir string, env []string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
@@ -47,7 +47,7 @@ func output(t *testing.T, dir string, env []string, name string, args ...string)
 	return string(out)
 }
 
-// TestVersion makes no packages whose version is not the tag's.
+// TestVersion: no packages are made if their version differs from the tag's.
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	r := commit(t, "99.0.0")
@@ -59,7 +59,8 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestPackages installs each package into a new project of an author, whose tests pass, and has the registries' own programs check them. No project sees the checkout.
+// TestPackages installs each package into a new author's project, whose tests pass, and checks it with the registries' own programs. No project sees
+// the checkout.
 func TestPackages(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -100,7 +101,7 @@ func TestPackages(t *testing.T) {
 	}
 }
 
-// An author has the packages of a release and the program, and nothing else of ours.
+// An author has the packages of a release, the program, and nothing else from us.
 type author struct {
 	t       *testing.T
 	r       *release.Release
@@ -189,17 +190,17 @@ func (a author) rust() {
 		folder := filepath.Join(crates, strings.TrimSuffix(filepath.Base(crate), ".crate"))
 		args = append(args, "--config", "patch.crates-io."+name+".path='"+folder+"'")
 	}
-	// The crates of the registry that the SDK is tested with, compiled where other tests compile them.
+	// Registry crates at the versions that the SDK is tested with, compiled where other tests compile them.
 	lock, err := os.ReadFile(filepath.Join(a.r.Root, "sdk", "rust", "Cargo.lock"))
 	if err != nil {
 		a.t.Fatal(err)
 	}
 	put(a.t, filepath.Join(dir, "Cargo.lock"), lock)
-	output(a.t, dir, nil, "cargo", append([]string{"fetch"}, args[3:]...)...) // which leaves what our own guests need out of the lock
+	output(a.t, dir, nil, "cargo", append([]string{"fetch"}, args[3:]...)...) // which removes from the lock file what only our own guests need
 	output(a.t, dir, []string{"CARGO_TARGET_DIR=" + filepath.Join(a.r.Root, "build", "project")}, "cargo", args...)
 }
 
-// cargo compiles the crates as they are packed, each with the other.
+// cargo compiles the packed crates, each with the other.
 func (a author) cargo() {
 	dir := filepath.Join(a.r.Root, "sdk", "rust")
 	output(a.t, dir, nil, "cargo", "package", "--quiet", "--locked", "--allow-dirty", "--target-dir", a.t.TempDir(), "-p", "toolsrv-macros", "-p", "toolsrv")
@@ -213,7 +214,8 @@ func (a author) golang() {
 	output(a.t, dir, env, a.program, "build", ".")
 }
 
-// docs reads the Go module as a site for documentation does: with a licence, and a comment for each package that can be imported. What is in it compiles, examples too.
+// docs reads the Go module as a documentation site does: it has a licence, and a comment for each package that can be imported. Everything in it
+// compiles, including examples.
 func (a author) docs() {
 	a.t.Helper()
 	archive := a.file("goproxy/github.com/toolsrv/toolsrv/sdk/go/@v/*.zip")
@@ -255,7 +257,7 @@ func (a author) docs() {
 	output(a.t, dir, env, "go", "vet", "./...")
 }
 
-// files looks into the packages: each has a licence and a README, and none has tests, engines or paths of this machine.
+// files checks the content of the packages: each has a licence and a README, and none has tests, engines or paths of this machine.
 func (a author) files() {
 	for pattern, want := range map[string][]string{
 		"python/toolsrv-*.tar.gz":            {"LICENSE", "README.md", "PKG-INFO", "toolsrv/py.typed"},

@@ -61,7 +61,7 @@ type shelf interface {
 	remove(ctx context.Context, name string, was lying) error
 	// keep stores what lies under a name as a version, before it is replaced.
 	keep(name string, was lying) error
-	// loses reports whether a file's content can be missing where the file is not.
+	// loses reports whether the content of a file can get lost while the file is still known.
 	loses() bool
 	// holds reports whether the content of an uploaded file is already stored for a file with the same content.
 	holds(ctx context.Context, f incoming) (bool, error)

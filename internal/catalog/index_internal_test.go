@@ -196,7 +196,7 @@ func TestManyWait(t *testing.T) {
 		s.offer(s.at(fmt.Sprint(i)), &module{Module: m})
 	}
 	if n := testing.AllocsPerRun(10, func() { s.promote() }); n > 0 {
-		t.Errorf("settling what nobody has left makes %v allocations, want none", n)
+		t.Errorf("a file that nobody waits for makes %v allocations, want none", n)
 	}
 	s.remove(s.files["0"])
 	if taken := s.promote(); len(taken) != 1 || taken[0].key != "1" || len(s.waiting) != files-2 {

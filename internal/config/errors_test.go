@@ -69,7 +69,7 @@ func TestErrors(t *testing.T) {
 		{"string wanted", "title = 1", `title: must be a string, not a whole number`},
 		{"boolean wanted", "auth.required = 'yes'", `auth.required: must be true or false, not a string`},
 		{"list wanted", "tools.enabled = 'web'", `tools.enabled: must be a list such as ["one", "two"], not a string`},
-		{"list of what is disabled wanted", "tools.disabled = 'web'", `tools.disabled: must be a list such as ["web", {tool = "math/div", reason = "being repaired"}], not a string`},
+		{"list of disabled tools wanted", "tools.disabled = 'web'", `tools.disabled: must be a list such as ["web", {tool = "math/div", reason = "being repaired"}], not a string`},
 		{"strings in a list wanted", "tools.enabled = ['web',\n\n  1]", `configuration:3:3: tools.enabled[1]: must be a string, not a whole number`},
 		{"time wanted", "limits.timeout = 5", `limits.timeout: must be a time in quotes such as "200ms", "5s" or "1m30s", not a whole number`},
 		{"size wanted", "limits.memory = 1.5", `limits.memory: must be a size such as "64MiB", or a number of bytes, not a fractional number`},

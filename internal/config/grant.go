@@ -112,9 +112,9 @@ func stateTable(s *State, directory string) key.Table {
 		"url": keys.Word(&s.URL, `addresses such as "nats://a,b,c"`, natsURL),
 		// file with a user's credentials for NATS: a JWT and a seed, as `nsc` makes them
 		"credentials": keys.Word(&s.Credentials, "a path", keys.Path(directory, false)),
-		// file with the certificates of who issues those of NATS; `""` are the system's
+		// file with the authorities for the certificates of NATS; `""` means the system's
 		"server_ca": keys.Word(&s.CA, "a path", keys.Path(directory, false)),
-		// file with the certificate that NATS knows this server by
+		// file with the certificate that identifies this server to NATS
 		"certificate": keys.Word(&s.Certificate, "a path", keys.Path(directory, false)),
 		// file with the key of that certificate
 		"key": keys.Word(&s.Key, "a path", keys.Path(directory, false)),
@@ -196,8 +196,8 @@ func (d *document) grants(to *[]Grant, kinds []capability.Kind, directory, all s
 // grantTable returns the readers of the keys of [[grant]]. After they have read a grant, rules returns its rules, by capability.
 func grantTable(g *Grant, kinds []capability.Kind, directory string) (t key.Table, rules func(values map[string]any) capability.Rules) {
 	t = key.Table{
-		// a pattern, as in [overrides](#limits) | whom the grant is for. What several grants allow a tool adds up; of `kv`, `kv_entries` and `settings`
-		// the last one counts
+		// a pattern, as in [overrides](#limits) | which tools the grant is for. Several grants for a tool apply together; of `kv`, `kv_entries` and
+		// `settings` the last one applies
 		"match": keys.Word(&g.Match, `a pattern such as "math/*"`, keys.Pattern),
 	}
 	all, tables := capability.Rules{}, map[string]key.Table{}

@@ -101,7 +101,7 @@ func TestGrantErrors(t *testing.T) {
 		{"no range", "[[grant]]\nmatch='a'\nprivate = ['here']", `grant[0].private[0]: is not a range of addresses`},
 		{"one address", "[[grant]]\nmatch='a'\nprivate = ['fd00::1']", `grant[0].private[0]: is one address: write "fd00::1/128" for this one alone`},
 		{"kv without a size", "[[grant]]\nmatch='a'\nkv = {by = 'principal'}", `grant[0].kv.size: is missing: say how much may be kept`},
-		{"kv by what is not known", "[[grant]]\nmatch='a'\nkv = {size = '1MiB', by = 'user'}", `grant[0].kv.by: is not known: use "principal"`},
+		{"kv by an unknown kind", "[[grant]]\nmatch='a'\nkv = {size = '1MiB', by = 'user'}", `grant[0].kv.by: is not known: use "principal"`},
 		{"kv for nobody", "[[grant]]\nmatch='a'\nkv = {size = '1MiB', by = 'principal', principals = 0}", `grant[0].kv.principals: is out of range: 1 to 100000 is allowed`},
 		{"kv with an unknown key", "[[grant]]\nmatch='a'\nkv = {size = '1MiB', hunter2 = 1}", `grant[0].kv: has a key that is not known: the keys are by, principals, size`},
 		{"bits beyond", "[[grant]]\nmatch='a'\nprivate = ['10.0.0.1/8']", `has bits beyond its prefix: write "10.0.0.0/8"`},

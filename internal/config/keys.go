@@ -95,12 +95,12 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 			"directory": keys.Word(&c.Tools.Directory, "a path", keys.Path(directory, true)),
 			// serve [scripts](#scripts) of the directory, too
 			"scripts": keys.Boolean(&c.Tools.Scripts),
-			// how many files are served; the log names those beyond it; 0 is 10000
+			// how many files are served; the log names further ones; 0 is 10000
 			"modules": keys.Quantity(limittable.Count, 0, maxModules, func(n int64) { c.Tools.Modules = cmp.Or(int(n), defaultModules) }),
 			// [fuel](#limits) of a file without an embedded manifest to say which tools it has; 0 is 10 billion, some 5 s of a processor. Its start may
 			// use as much again, and at least a billion
 			"describe_fuel": keys.Quantity(limittable.Count, 0, math.MaxInt64, func(n int64) { c.Tools.DescribeFuel = n }),
-			// [which](#which-tools-start-enabled) of the two lists counts
+			// [which](#which-tools-start-enabled) of the two lists applies
 			"mode": keys.Word(which, "a string", mode),
 			// tools and namespaces | allowlist: these start enabled, all others disabled
 			"enabled": keys.Words(&c.Tools.Enabled, toolOrNamespace),

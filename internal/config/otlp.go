@@ -37,20 +37,21 @@ type OTLP struct {
 
 func otlpTable(o *OTLP) key.Table {
 	return key.Table{
-		// an address with `https://`, or of this machine | collector of OpenTelemetry that is told of [traces](operations.md#traces), below `/v1/traces`
+		// an address with `https://`, or of this machine | OpenTelemetry collector that gets [traces](operations.md#traces), at `/v1/traces` below
+		// this address
 		"endpoint": keys.Word(&o.Endpoint, `an address such as "https://collector.example:4318"`, collector),
 		// the collector may be on another machine without `https://`
 		"insecure": keys.Boolean(&o.Insecure),
-		// names and values | what the collector is sent besides; `${secret:name}` stands for a [secret](#grants)
+		// names and values | further headers for the collector; `${secret:name}` is replaced by a [secret](#grants)
 		"headers": keys.Entries(&o.Headers, `a table such as {Authorization = "Bearer ${secret:collector}"}`, collectorHeader,
 			func(to *string) keys.Reader { return keys.Word(to, "a string", headerValue) }),
-		// tell the collector [metrics](operations.md#metrics), too, below `/v1/metrics`
+		// also send [metrics](operations.md#metrics) to the collector, at `/v1/metrics`
 		"metrics": keys.Boolean(&o.Metrics),
-		// which part of all requests is recorded
+		// the fraction of requests that is recorded
 		"sample": fraction(&o.Sample),
 		// how long the collector may take for an answer
 		"timeout": keys.Quantity(limittable.Time, int64(100*time.Millisecond), int64(time.Minute), func(n int64) { o.Timeout = time.Duration(n) }),
-		// what the collector knows the server by: `service.name`
+		// the server's name for the collector: `service.name`
 		"service": keys.Word(&o.Service, "a string", prose(1, maxText)),
 	}
 }

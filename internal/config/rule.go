@@ -21,16 +21,16 @@ const (
 // oidcTable returns the readers of the keys of [auth.oidc].
 func oidcTable(o *OIDC) key.Table {
 	return key.Table{
-		// an address with `https://` | whose tokens are taken, beside others. See [OpenID Connect](#openid-connect)
+		// an address with `https://` | the issuer whose tokens are accepted, in addition to other tokens. See [OpenID Connect](#openid-connect)
 		"issuer": keys.Word(&o.Issuer, "a string", func(s string) (string, error) {
 			if s == "" {
 				return s, nil
 			}
 			return s, oidc.CheckURL(s)
 		}),
-		// strings | what the issuer's tokens may be for
+		// strings | the audiences that a token of the issuer may be for
 		"audience": keys.Words(&o.Audience, prose(1, maxClaim)),
-		// the claim that is the name of who shows a token
+		// the claim with the caller's name
 		"name": keys.Word(&o.Name, "a string", prose(1, maxClaim)),
 	}
 }
@@ -52,16 +52,16 @@ func checkOIDC(d *document, o *OIDC) {
 func ruleTables(d *document, name string, claims []string, to *[]ClaimRule) keys.Reader {
 	return tableList(d, name, maxRules, "use values such as \"team-*\"", to, func(place string, values map[string]any, r *ClaimRule) {
 		d.readTable(place, values, rateKeys(key.Table{
-			// a claim, or a kind of names | what is looked at: of a token a claim, of a certificate `dns`, `uri`, `email` or `ip`
+			// a claim, or a kind of names | what the rule checks: a claim of a token, or for a certificate `dns`, `uri`, `email` or `ip`
 			"claim": keys.Word(&r.Claim, "a string", func(s string) (string, error) {
 				if len(claims) > 0 && !slices.Contains(claims, s) {
 					return "", fmt.Errorf("%q is not a kind of name: use one of %s", text.Short(s), strings.Join(claims, ", "))
 				}
 				return prose(1, maxClaim)(s)
 			}),
-			// what it must be, or a list of it must have. One that ends in `*` stands for all that begin so
+			// the value that it must have or, if it is a list, contain. A value that ends in `*` matches all values with that beginning
 			"value": keys.Word(&r.Value, "a string", prose(1, maxClaim)),
-			// as of tokens | what those callers may call
+			// as for tokens | what these callers may call
 			"scopes": keys.Words(&r.Scopes, func(s string) (string, error) { return s, scope.Check(s) }),
 		}, &r.Rate))
 		checkRate(d, place, &r.Rate)

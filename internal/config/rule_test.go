@@ -46,7 +46,7 @@ func TestRuleErrors(t *testing.T) {
 	rule := func(text string) string { return issued + "[[auth.oidc.rule]]\n" + text }
 	for name, tt := range map[string]struct{ text, want string }{
 		"an issuer without https":   {"auth.oidc.issuer = 'http://hunter2.example.com'", "auth.oidc.issuer: must begin with https://"},
-		"an issuer that is none":    {"auth.oidc.issuer = 'hunter2'", "auth.oidc.issuer: is not the address of an issuer"},
+		"an invalid issuer":         {"auth.oidc.issuer = 'hunter2'", "auth.oidc.issuer: is not the address of an issuer"},
 		"no audience":               {"auth.oidc.issuer = 'https://a.example'", "auth.oidc: audience is missing"},
 		"no issuer":                 {"auth.oidc.audience = ['a']", "auth.oidc: issuer is missing"},
 		"no rule":                   {issued, "auth.oidc: there is no rule"},

@@ -28,39 +28,39 @@ const (
 func sourceTables(d *document, to *[]Source, directory string) keys.Reader {
 	return tableList(d, "source", maxSources, "put the folders into one", to, func(place string, values map[string]any, s *Source) {
 		d.readTable(place, values, key.Table{
-			// up to 64 of the characters `A-Z a-z 0-9 _ -` | what the source is called in lists, metrics, and `put --directory`. Without, it is called
-			// by its directory
+			// up to 64 of the characters `A-Z a-z 0-9 _ -` | the name of the source in lists, metrics, and `put --directory`. Without it, the
+			// directory is used
 			"name": keys.Word(&s.Name, `a string such as "acme"`, keys.Name),
 			// folder of the files
 			"directory": keys.Word(&s.Directory, "a path", keys.Path(directory, true)),
 			// serve [scripts](#scripts) of the directory, too
 			"scripts": keys.Boolean(&s.Scripts),
-			// namespaces | where its files may have tools: in each of these and below. `""` is for tools without a namespace. Of `["pay"]` and another
-			// source's `["pay/sub"]` the nearer one counts. Two sources name the same one only if both are repositories beside each other, such as
-			// `ghcr.io/acme/csv` and `ghcr.io/acme/web`. Without the key, it is wherever no other source's `namespaces` has them
+			// namespaces | where its files may have tools: in each of these and below. `""` is for tools without a namespace. If one source has
+			// `["pay"]` and another one `["pay/sub"]`, the nearer one decides. Two sources name the same one only if both are repositories beside
+			// each other, such as `ghcr.io/acme/csv` and `ghcr.io/acme/web`. Without the key, it is wherever no other source's `namespaces` has them
 			"namespaces": namespaces(d, join(place, "namespaces"), &s.Namespaces),
-			// a namespace | what is put before the namespace of each file
+			// a namespace | prefix for the namespace of each file
 			"prefix": keys.Word(&s.Prefix, `a namespace such as "acme"`, namespace),
 
 			// 1 to 32 of the characters `A-Z a-z 0-9 _ -` | an object bucket in the [NATS](#tools-in-a-bucket) that has the state
 			"bucket": keys.Word(&s.Bucket, `a name such as "tools"`, bucket),
 			// a repository | the registry and the name in it, without a tag
 			"oci": keys.Word(&s.OCI, `a repository such as "ghcr.io/acme/csv"`, repository),
-			// repositories | up to five that have copies, such as `["mirror.example.com/ghcr/acme/tools/csv"]`: [asked first](#mirrors)
+			// repositories | up to five with copies, such as `["mirror.example.com/ghcr/acme/tools/csv"]`: [asked first](#mirrors)
 			"mirrors": mirrors(d, join(place, "mirrors"), &s.Mirrors),
-			// a tag, a range, a digest | what of it is served: `"1.2.0"`; `"~1.2"` is the newest version 1.2 that has a tag of three numbers;
+			// a tag, a range, a digest | what is served: `"1.2.0"`; `"~1.2"` is the newest version 1.2 that has a tag of three numbers;
 			// `"sha256:…"` is what [push](commands.md#push-pull-and-search) has printed
 			"tag": keys.Word(&s.Tag, `a tag such as "1.2.0", a range such as "~1.2", or a digest`, tag),
 			// file in the form of docker's `config.json`. Without, docker's own in the home of the server's user, and podman's `auth.json`; both may
 			// name helpers. Those of a repository come before those of its host. Logging in again needs no restart
 			"credentials": keys.Word(&s.Credentials, "a path", keys.Path(directory, true)),
-			// PEM file of authorities that are trusted beside the system's
+			// PEM file of authorities that are trusted in addition to the system's
 			"ca": keys.Word(&s.CA, "a path", keys.Path(directory, true)),
-			// ask over HTTP, as a registry on loopback is without it
+			// use HTTP, as for a registry on loopback even without this
 			"plain_http": keys.Boolean(&s.PlainHTTP),
-			// tables | who must have [signed](#signed-tools) it. Without, it is served unsigned
+			// tables | who must have [signed](#signed-tools) it. Without this key, no signature is needed
 			"signer": signers(d, place, &s.Signers, directory),
-			// a version | the version that it must have at least, such as `"1.2.0"`
+			// a version | the lowest version to serve, such as `"1.2.0"`
 			"minimum": keys.Word(&s.Minimum, `a version such as "1.2.0"`, version),
 		})
 		checkKind(d, place, values)

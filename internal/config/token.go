@@ -23,7 +23,7 @@ func (d *document) tokens(to *[]Token, directory string) keys.Reader {
 	names, digests := map[string]bool{}, map[[sha256.Size]byte]bool{}
 	return tableList(d, "auth.token", maxDeclared, "make them with `toolsrv tokens add`", to, func(place string, values map[string]any, t *Token) {
 		d.readTable(place, values, rateKeys(key.Table{
-			// 1 to 64 of the characters `A-Z a-z 0-9 . _ @ -`, not `token-` and a number | whose token it is. No two tables have the same
+			// 1 to 64 of the characters `A-Z a-z 0-9 . _ @ -`, not `token-` and a number | the name of the caller. No two tables may have the same
 			"name": keys.Word(&t.Name, `a string such as "ci"`, func(s string) (string, error) { return s, credential.CheckName(s) }),
 			// 64 hexadecimal digits | what `printf %s TOKEN \| sha256sum` prints. The token must be long and random
 			"sha256": digestOf(&t.SHA256, "printf %s TOKEN | sha256sum"),
@@ -32,10 +32,10 @@ func (d *document) tokens(to *[]Token, directory string) keys.Reader {
 			// patterns, as in [overrides](#limits-for-some-tools), and roles | which tools it may call; `"*"` is all of them. `admin`, `admin:read` and
 			// `metrics` are roles: `"*"` has none of them. Without scopes it may do nothing
 			"scopes": keys.Words(&t.Scopes, func(s string) (string, error) { return s, scope.Check(s) }),
-			// a date, with or without a time and its zone | from when on it is refused; without a time from 00:00 UTC. Never, if it is missing
+			// a date, with or without a time and its zone | when it expires; without a time, at 00:00 UTC. Never, if it is missing
 			"expires": moment(&t.Expires),
-			// ranges of addresses | where it is taken from, by the client's address as [trusted proxies](#proxies) tell it. From everywhere, where it is
-			// missing
+			// ranges of addresses | where it is accepted from, by the client's address according to [trusted proxies](#proxies). If it is missing,
+			// everywhere
 			"networks": keys.List(`a list such as ["10.0.0.0/8"]`, keys.Prefix(&t.Networks)),
 		}, &t.Rate))
 		checkRate(d, place, &t.Rate)

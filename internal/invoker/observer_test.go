@@ -140,7 +140,7 @@ func TestObserversAllocateNothing(t *testing.T) {
 	}
 	v, c, none := invoker.New(invoker.Options{}), call(`{}`), errors.New("none")
 	if got := testing.AllocsPerRun(100, func() { v.Refuse("/none", invoker.Inside(c, outer(3)), none) }); got > 0 {
-		t.Errorf("to tell nobody of a refused call takes %v allocations", got)
+		t.Errorf("a refused call without observers takes %v allocations", got)
 	}
 }
 

@@ -47,7 +47,7 @@ func TestLies(t *testing.T) {
 		want   string
 	}{
 		"another module of the same length": {blob(func(w http.ResponseWriter) { io.WriteString(w, other) }), "doesn't match its digest"},
-		"a longer one, whose length is not said": {blob(func(w http.ResponseWriter) {
+		"a longer one, of unknown length": {blob(func(w http.ResponseWriter) {
 			w.(http.Flusher).Flush()
 			for range 1 << 14 { // of 64 KiB each, if it were read
 				if _, err := w.Write(make([]byte, 64<<10)); err != nil {

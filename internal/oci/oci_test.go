@@ -180,7 +180,7 @@ func TestForms(t *testing.T) {
 		"an image of many files":             {layers: []layer{{gz, zipped(t, archive(t, strings.Split(strings.Repeat("a.txt ", 1200), " ")[:1200]...))}}, want: "more than 1000 files"},
 		"a size below zero":                  {layers: []layer{{wasm, module}}, change: func(m *ocispec.Manifest) { m.Layers[0].Size = -1 }, want: "its module has -1 bytes"},
 		"a size of 10 GB":                    {layers: []layer{{wasm, module}}, change: func(m *ocispec.Manifest) { m.Layers[0].Size = 10e9 }, want: "its module has 10000000000 bytes"},
-		"a digest that is none":              {layers: []layer{{wasm, module}}, change: func(m *ocispec.Manifest) { m.Layers[0].Digest = "sha256:../../x" }, want: "is not a supported digest"},
+		"an invalid digest":                  {layers: []layer{{wasm, module}}, change: func(m *ocispec.Manifest) { m.Layers[0].Digest = "sha256:../../x" }, want: "is not a supported digest"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -21,7 +21,7 @@ const (
 	aReference
 	aName    // a schema's name: a reference without a fragment
 	anAnchor // of draft 2019-09
-	aWord    // an anchor since then
+	aWord    // from 2020-12 on, an anchor
 	flags    // by address
 	aList
 	aChoice   // a list of different values, at least one

@@ -52,7 +52,7 @@ func TestHosts(t *testing.T) {
 		{"user in front", loopback, "evil@localhost", false},
 		{"zone", loopback, "[::1%25lo]", false},
 		{"number", loopback, "2130706433", false},
-		{"port that is none", loopback, "localhost:evil", false},
+		{"invalid port", loopback, "localhost:evil", false},
 		{"two in one", loopback, "localhost, evil.example", false},
 		{"none", loopback, "", false},
 		{"a name on loopback", both, "tools.example.com", true},

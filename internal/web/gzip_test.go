@@ -216,8 +216,8 @@ func TestServePacked(t *testing.T) {
 			_, _ = io.WriteString(w, text[:7])
 			_, _ = io.WriteString(w, text[7:])
 		}, http.StatusOK, true, text},
-		{"nobody asks for it", nil, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }, http.StatusOK, false, text},
-		{"somebody does not want it", []string{"gzip;q=0"}, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }, http.StatusOK, false, text},
+		{"without Accept-Encoding", nil, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }, http.StatusOK, false, text},
+		{"gzip refused", []string{"gzip;q=0"}, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }, http.StatusOK, false, text},
 		{"an error", []string{"gzip"}, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "too many", http.StatusServiceUnavailable) }, http.StatusServiceUnavailable, false, "too many\n"},
 		{"nothing", []string{"gzip"}, func(http.ResponseWriter, *http.Request) {}, http.StatusOK, false, ""},
 	} {

@@ -118,7 +118,7 @@ func TestNaiveDoor(t *testing.T) {
 		{"no token", "GET", "/math/who", nil, nil, 401, "unauthorized"},
 		{"a wrong token", "GET", "/math/who", nil, []string{"Authorization: Bearer bad"}, 401, "unauthorized"},
 		{"out of scope", "GET", "/secret/who", nil, []string{token}, 404, "not_found"},
-		{"a tool that there is not", "GET", "/math/nothing", nil, []string{token}, 404, "not_found"},
+		{"a missing tool", "GET", "/math/nothing", nil, []string{token}, 404, "not_found"},
 		{"a tool that is being read", "GET", "/math/soon", nil, []string{token}, 503, "not_ready"},
 		{"a way out of the path", "GET", "/../math/who", nil, []string{token}, 404, "not_found"},
 		{"an encoded slash", "GET", "/math%2Fwho", nil, []string{token}, 404, "not_found"},

@@ -68,7 +68,7 @@ func TestPolicies(t *testing.T) {
 	}{
 		{"a token", closed, web.Policy{}, token, 200, `"token-1 may * as "`},
 		{"nothing", closed, web.Policy{}, "", 401, "unauthorized"},
-		{"nobody has to show anything", open, web.Policy{}, "", 200, `"everybody may * as "`},
+		{"no credentials required", open, web.Policy{}, "", 200, `"everybody may * as "`},
 		{"open: a token", closed, web.Policy{Open: true}, token, 200, `"token-1 may * as "`},
 		{"open: nothing", closed, web.Policy{Open: true}, "", 200, `"nobody may  as "`},
 		{"open: a wrong token", closed, web.Policy{Open: true}, "Authorization: Bearer bad", 200, `"nobody may  as "`},
@@ -78,7 +78,7 @@ func TestPolicies(t *testing.T) {
 		{"admin: another role", closed, web.Policy{Role: wasmtools.RoleAdmin}, "X-Badge: ann:*:admin:read", 403, "forbidden"},
 		{"admin", closed, web.Policy{Role: wasmtools.RoleAdmin}, "X-Badge: ann:math:admin", 200, `"ann may math as admin"`},
 		{"admin: nothing", closed, web.Policy{Role: wasmtools.RoleAdmin}, "", 401, "unauthorized"},
-		{"admin where nobody has to show anything", open, web.Policy{Role: wasmtools.RoleAdmin}, "", 401, "unauthorized"},
+		{"admin without required credentials", open, web.Policy{Role: wasmtools.RoleAdmin}, "", 401, "unauthorized"},
 		{"admin where any token counts as everybody", open, web.Policy{Role: wasmtools.RoleAdmin}, token, 401, "unauthorized"},
 	} {
 		mux := web.NewMux(web.Options{Dependencies: []web.Dependency{test.who}})

@@ -287,7 +287,7 @@ func main() {}
 			{"name": "a", "description": "A.", "parameters": {}}, {"name": "b", "description": "B.", "parameters": {}}]}`}, "2 tools", ""},
 		{"rust does not compile", "cargo", "wasm32-unknown-unknown", map[string]string{"Cargo.toml": library("broken"), "src/lib.rs": "fn f() { missing() }\n"},
 			"cargo ended with exit status 101", "src/lib.rs:1:10"},
-		{"a Cargo.toml that is none", "cargo", "wasm32-unknown-unknown", map[string]string{"Cargo.toml": "[package\n"}, "does not compile", "Cargo.toml"},
+		{"an invalid Cargo.toml", "cargo", "wasm32-unknown-unknown", map[string]string{"Cargo.toml": "[package\n"}, "does not compile", "Cargo.toml"},
 		{"no package", "cargo", "wasm32-unknown-unknown", map[string]string{"Cargo.toml": "[workspace]\n"}, "does not compile", "manifest"},
 		{"rust without the SDK", "cargo", "wasm32-unknown-unknown", map[string]string{"Cargo.toml": library("bare"), "src/lib.rs": ""},
 			"it is not a tool (nothing exports toolsrv_call): depend on the crate toolsrv", ""},

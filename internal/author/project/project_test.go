@@ -133,7 +133,7 @@ func TestOpenScript(t *testing.T) {
 		script, made string // below the folder
 	}{
 		{"the only one", "hello.py", ".", "hello.py", "work.wasm"},
-		{"the only one that is no part", "hello.py _part.py test_hello.py hello_test.py conftest.py setup.py", ".", "hello.py", "work.wasm"},
+		{"the only one that is not a part", "hello.py _part.py test_hello.py hello_test.py conftest.py setup.py", ".", "hello.py", "work.wasm"},
 		{"the only one beside tests and types", "hello.ts hello.test.ts hello.spec.ts hello.d.ts vite.config.ts", ".", "hello.ts", "work.wasm"},
 		{"main", "a.py main.py", ".", "main.py", "work.wasm"},
 		{"index", "a.js index.js", ".", "index.js", "work.wasm"},

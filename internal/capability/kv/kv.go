@@ -25,7 +25,7 @@ const (
 	keyCost  = 100 // for each key that is listed
 )
 
-// free is the size of the largest value in bytes that is not accounted: it fits into the memory that is counted for each call.
+// free is the size in bytes up to which the memory of a value is not accounted separately, since it fits into what is counted for each call.
 const free = 16 << 10
 
 // Set returns the functions of Module, with their entries in docs/generated/functions.md.

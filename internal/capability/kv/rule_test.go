@@ -24,7 +24,7 @@ func TestRule(t *testing.T) {
 		"no size":                  {table{"by": "principal"}, kv.Rule{}, "is missing"},
 		"by something else":        {table{"size": "1MiB", "by": "Principal"}, kv.Rule{}, `use "principal"`},
 		"by nothing":               {table{"size": "1MiB", "by": ""}, kv.Rule{}, `use "principal"`},
-		"how many of nobody":       {table{"size": "1MiB", "principals": int64(7)}, kv.Rule{}, `has an effect only with by`},
+		"principals without by":    {table{"size": "1MiB", "principals": int64(7)}, kv.Rule{}, `has an effect only with by`},
 		"too many":                 {table{"size": "1MiB", "by": "principal", "principals": int64(100_001)}, kv.Rule{}, "1 to 100000"},
 		"none":                     {table{"size": "1MiB", "by": "principal", "principals": int64(0)}, kv.Rule{}, "1 to 100000"},
 		"a size that is too small": {table{"size": "1KiB"}, kv.Rule{}, "4KiB to"},

@@ -52,7 +52,7 @@ func TestStdioObserved(t *testing.T) {
 		{"an unknown method", request("1", "no/such", modern), "stdio no/such by process: not_found", `operation=no/such`},
 		{"a call without a name", request("1", "tools/call", modern), "stdio tools/call by process: invalid_arguments", `code=invalid_arguments error="The params have no name"`},
 		{"no JSON", `{"jsonrpc":`, "stdio by process: invalid_arguments", `error="The message is not JSON`},
-		{"an id that is none", `{"jsonrpc":"2.0","id":null,"method":"ping"}`, "stdio by process: invalid_arguments", `error="The id must be`},
+		{"an invalid id", `{"jsonrpc":"2.0","id":null,"method":"ping"}`, "stdio by process: invalid_arguments", `error="The id must be`},
 		{"too long", `{"jsonrpc":"` + strings.Repeat("x", 1000), "stdio by process: invalid_arguments", `error="The message is larger than`},
 	} {
 		p.send(test.send)

@@ -43,8 +43,8 @@ func TestSecondOpinion(t *testing.T) {
 		{name: "no capabilities", send: request("1", "tools/list", "", `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}`)},
 		{name: "a version of the future", send: request("1", "tools/list", "", `"_meta":{"io.modelcontextprotocol/protocolVersion":"2999-01-01","io.modelcontextprotocol/clientCapabilities":{}}`)},
 		{name: "a list before the session", send: request("1", "tools/list", legacy), ours: -32600}, // go-sdk: 0
-		{name: "a method that there is not", first: true, send: request("1", "no/such", legacy)},
-		{name: "a method that there is not, of the stateless version", send: request("1", "no/such", modern)},
+		{name: "an unknown method", first: true, send: request("1", "no/such", legacy)},
+		{name: "an unknown method, in the stateless version", send: request("1", "no/such", modern)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -56,7 +56,7 @@ func TestStdio(t *testing.T) {
 		{"a batch", legacy, `[` + request("1", "ping", legacy) + `]`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Batches are not supported; send each message separately"}}`},
 		{"no object", legacy, `"ping"`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"The message is not an object"}}`},
 		{"another JSON-RPC", legacy, `{"jsonrpc":"1.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"The message has no \"jsonrpc\": \"2.0\""}}`},
-		{"an id that is none", legacy, `{"jsonrpc":"2.0","id":null,"method":"ping"}`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"The id must be a string or an integer, of at most 256 bytes"}}`},
+		{"an invalid id", legacy, `{"jsonrpc":"2.0","id":null,"method":"ping"}`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"The id must be a string or an integer, of at most 256 bytes"}}`},
 		{"params by position", legacy, `{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}`, `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"The params must be an object"}}`},
 		{"initialize without a version", "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`, `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"The params have no protocolVersion"}}`},
 		{"initialize", "", begin, `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"test","version":"1"},"instructions":"Add."}}`},

@@ -24,7 +24,7 @@ func principalOf(t *testing.T, scopes ...string) *wasmtools.Principal {
 func TestEditions(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, where the race detector only takes long")
+		t.Skip("runs on one goroutine, where the race detector only makes it slow")
 	}
 	const seed = 3
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -123,6 +123,6 @@ func TestEditionsTakeLittle(t *testing.T) {
 	}
 	<-told
 	if of := s.editions.of.generation; of != table.Current() {
-		t.Error("a generation is kept that is not the current one, although nobody asks")
+		t.Error("an old generation is kept, although nobody uses it")
 	}
 }

@@ -292,7 +292,7 @@ func TestHiddenNamespaces(t *testing.T) {
 			}
 		}
 		if first, second := set.View("nothing", p), set.View("nothing", p); first == second {
-			t.Error("the view of a namespace that there is not is kept")
+			t.Error("the view of a missing namespace is kept")
 		}
 	}
 }

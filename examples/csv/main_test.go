@@ -117,7 +117,7 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// TestManyValues has a list of values and a table that would be more than 5 s of work one by one.
+// TestManyValues has a list of values and a table that would take more than 5 s to compare one by one.
 func TestManyValues(t *testing.T) {
 	t.Parallel()
 	var rows, values strings.Builder
@@ -148,7 +148,7 @@ func TestPaging(t *testing.T) {
 	}
 }
 
-// TestSlips has what an agent gets wrong; each message says what to do.
+// TestSlips has mistakes of agents; each message says what to do.
 func TestSlips(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, csv, others, want string }{
@@ -183,7 +183,7 @@ func TestSlips(t *testing.T) {
 	}
 }
 
-// FuzzNumber holds what is a number against encoding/json.
+// FuzzNumber compares isNumber with encoding/json.
 func FuzzNumber(f *testing.F) {
 	for _, seed := range []string{"0", "-0", "-", "01", "1.", ".5", "1.5", "1e5", "1E+05", "1e", "1e+", "1e5x", "--1", "NaN", "9007199254740993", "1_0"} {
 		f.Add(seed)
@@ -223,7 +223,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzCompareTexts holds the comparison of texts against the comparison of their lower case.
+// FuzzCompareTexts checks that texts compare like their lower case.
 func FuzzCompareTexts(f *testing.F) {
 	for _, seed := range [][2]string{{"", ""}, {"a", ""}, {"a", "B"}, {"ab", "AB"}, {"ab", "A"}, {"Ä", "ä"}, {"İ", "i"}, {"ẞ", "ß"}, {"K", "k"}, {"\uffff", "😀"}, {"\xff", "\xfe"}, {"Z", "a"}, {"_", "a"}} {
 		f.Add(seed[0], seed[1])
@@ -238,7 +238,7 @@ func FuzzCompareTexts(f *testing.F) {
 	})
 }
 
-// TestProgress makes the tool report all of its steps, and the long ones more than once.
+// TestProgress checks that the tool reports all of its steps, and long ones more than once.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	quoted, _ := json.Marshal("n\n" + strings.Repeat("1\n", 3500))

@@ -73,7 +73,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestSlips has mistakes of people who know other languages' expressions, and what would fill the memory.
+// TestSlips has mistakes of people who know other languages' expressions, and patterns that would fill the memory.
 func TestSlips(t *testing.T) {
 	t.Parallel()
 	many := strings.Repeat("a", 1<<20)
@@ -112,7 +112,7 @@ func TestSlips(t *testing.T) {
 	}
 }
 
-// FuzzCompile compares a pattern with what Go makes of it.
+// FuzzCompile compares our form of a pattern with Go's.
 func FuzzCompile(f *testing.F) {
 	for _, seed := range []string{"a{1,3}", "(a|b){2,4}?c", `(?:\w{0,2}x){1,3}`, "(?i:a{0,2})b", "(?U)a{1,2}", "^a{2,3}$", "[^a]{0,2}", "(a){0,2}"} {
 		f.Add(seed, "aAabbx\nab aaa")

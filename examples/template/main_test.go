@@ -66,7 +66,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// TestSlips has what an agent gets wrong, and templates that would never end or fill the memory.
+// TestSlips has mistakes of agents, and templates that would never end or fill the memory.
 func TestSlips(t *testing.T) {
 	t.Parallel()
 	double := strings.Repeat("{{$s = print $s $s}}", 60)

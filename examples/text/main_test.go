@@ -189,7 +189,7 @@ func TestArgumentsRefused(t *testing.T) {
 	}
 }
 
-// FuzzStats counts any text: the counts bound each other.
+// FuzzStats counts arbitrary texts: the counts are consistent.
 func FuzzStats(f *testing.F) {
 	for _, seed := range []string{"", "To be, or not to be.", "👨‍👩‍👧‍👦🇩🇪", "a\r\n\r\nb", "你好。", "\u200d\u0308\u1161", strings.Repeat("a'", 1000)} {
 		f.Add(seed)

@@ -169,7 +169,7 @@ func TestSlips(t *testing.T) {
 	}
 }
 
-// TestBusinessDays counts them in both ways that there are: by arithmetic, and one after the other.
+// TestBusinessDays counts them in two ways: by arithmetic, and day by day.
 func TestBusinessDays(t *testing.T) {
 	t.Parallel()
 	free, _ := holidays([]string{"1969-12-25", "1970-01-01", "1970-01-03"})

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/sdk/go/toolsrvtest"
 )
 
-// world makes the other tools answer as they do.
+// world has answers like those of the other tools.
 func world() *toolsrvtest.World {
 	cities := map[string]string{
 		"Paris":  `[{"name": "Paris", "latitude": 48.8566, "longitude": 2.3522}]`,

@@ -114,7 +114,7 @@ func TestSlips(t *testing.T) {
 	}
 }
 
-// TestTable has every unit found by its symbol and by each of its names, and come back from its base unit as it was.
+// TestTable finds every unit by its symbol and by each of its names, and converts it to its base unit and back.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	seen := []string{}
@@ -139,7 +139,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// FuzzFind looks any name up: a unit or an error with a remedy.
+// FuzzFind looks up arbitrary names: the result is a unit, or an error with a remedy.
 func FuzzFind(f *testing.F) {
 	for _, seed := range []string{"km", "", "Ω", "\xff", "m²", "ss", "square-"} {
 		f.Add(seed)

@@ -9,7 +9,7 @@ import (
 	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
 )
 
-// posing is an error that gives itself out as a *toolsrv.Error.
+// posing is an error whose method As makes it pass for a *toolsrv.Error.
 type posing struct{ code string }
 
 func (e posing) Error() string { return "posing" }
@@ -22,7 +22,7 @@ func (e posing) As(target any) bool {
 	return ok
 }
 
-// TestAsType has AsType find just what errors.As finds, in every tree of errors.
+// TestAsType checks that AsType finds exactly what errors.As finds, in every tree of errors.
 func TestAsType(t *testing.T) {
 	t.Parallel()
 	a, b := &toolsrv.Error{Code: "a"}, &toolsrv.Error{Code: "b"}

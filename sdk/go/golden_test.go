@@ -240,8 +240,8 @@ func gives[T any]() toolsrv.Module {
 	return toolsrv.Module{Tools: []toolsrv.Tool{toolsrv.Func("t", "T.", func(*toolsrv.Call, struct{}) (out T, _ error) { return out, nil })}}
 }
 
-// TestGoldens derives the schemas of testdata/derive, and has each value that its file accepts or refuses judged by the
-// test helper and decoded. The server's validation judges them in test/conformance.
+// TestGoldens derives the schemas of testdata/derive. The test helper checks each value that a file accepts or refuses, and decodes it.
+// test/conformance checks the same values with the server's validation.
 func TestGoldens(t *testing.T) {
 	t.Parallel()
 	tests := map[string]toolsrv.Module{

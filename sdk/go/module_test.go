@@ -279,7 +279,7 @@ func TestCallIsContext(t *testing.T) {
 	}
 }
 
-// TestProgress passes the reports of a Call on, and does nothing for one where nobody listens.
+// TestProgress: the reports of a Call are passed on, and dropped if nobody listens.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	var heard []string
@@ -318,7 +318,7 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// FuzzArguments calls a tool with any bytes, as a host that validates nothing would.
+// FuzzArguments calls a tool with arbitrary bytes, as a host without validation would.
 func FuzzArguments(f *testing.F) {
 	type in struct {
 		S string            `json:"s"`

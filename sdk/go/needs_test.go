@@ -13,7 +13,7 @@ type settings struct {
 	Units string `json:"units" enum:"metric,imperial" default:"metric"`
 }
 
-// TestNeeds writes needs into the manifest, for a module and for a tool.
+// TestNeeds checks the needs in the manifest, for a module and for a tool.
 func TestNeeds(t *testing.T) {
 	t.Parallel()
 	needs := toolsrv.Needs{
@@ -73,7 +73,7 @@ func TestNeedsRefused(t *testing.T) {
 	}
 }
 
-// Server and SDKs take and refuse the same: see testdata/abi/README.md.
+// The server and all SDKs accept and refuse the same: see testdata/abi/README.md.
 func TestNeedsAsTheServer(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../testdata/abi/needs.json")
@@ -97,7 +97,7 @@ func TestNeedsAsTheServer(t *testing.T) {
 	}
 }
 
-// TestFailure has a failure reach clients with its code.
+// TestFailure: clients get a failure with its code.
 func TestFailure(t *testing.T) {
 	t.Parallel()
 	f := &toolsrv.Failure{Code: "timeout", Message: "The server took too long."}

@@ -32,7 +32,7 @@ func TestOptions(t *testing.T) {
 		t.Errorf("got %s, %v\nwant %s in it", got, err, want)
 	}
 
-	// With replaces what was there, and leaves the tool that it was called on alone.
+	// With replaces earlier options, and does not change the tool that it is called on.
 	plain := toolsrv.Func("add", "Add.", add)
 	titled := plain.With(toolsrv.Options{Title: "Add"})
 	for _, tool := range []toolsrv.Tool{plain, titled.With(toolsrv.Options{})} {
@@ -61,7 +61,7 @@ func TestOptionsRefused(t *testing.T) {
 	}
 }
 
-// Server and SDKs take and refuse the same: see testdata/abi/README.md.
+// The server and all SDKs accept and refuse the same: see testdata/abi/README.md.
 func TestOptionsAsTheServer(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../testdata/abi/options.json")

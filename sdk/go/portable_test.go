@@ -61,7 +61,7 @@ func TestPortable(t *testing.T) {
 	}
 }
 
-// unportable says what is wrong with a node, or nothing.
+// unportable returns what is wrong with a node, or "".
 func unportable(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.GoStmt:
@@ -89,7 +89,7 @@ func unportable(n ast.Node) string {
 	return ""
 }
 
-// TestTagLengths holds the examples' struct tags to the length that TinyGo takes.
+// TestTagLengths checks that the examples' struct tags are no longer than TinyGo allows.
 func TestTagLengths(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../examples/*/*.go")
@@ -124,7 +124,7 @@ func TestTagLengths(t *testing.T) {
 	}
 }
 
-// TestConstraints holds the files to the tags of the compilers: the files of a guest are built for it and no others.
+// TestConstraints checks the files' build constraints: exactly the files for guests are built for a guest.
 func TestConstraints(t *testing.T) {
 	t.Parallel()
 	targets := map[string][]string{

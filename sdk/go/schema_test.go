@@ -309,7 +309,7 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// TestRefused has types that can't be described. Each error names the field by its path and a remedy.
+// TestRefused has types that can't be described. Each error has the path of the field and a remedy.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	type in[T any] struct {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestVet has go vet check the format and the arguments of log lines, as it does for package fmt.
+// TestVet: go vet checks the format and the arguments of log lines, as it does for package fmt.
 func TestVet(t *testing.T) {
 	t.Parallel()
 	const file = "testdata/vet/main.go"

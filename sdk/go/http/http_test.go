@@ -31,7 +31,7 @@ func echo(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 	fmt.Fprintf(w, `{"asked": %q, "type": %q}`, r.Method+" "+r.URL.String()+" "+string(body), r.Header.Get("Content-Type"))
 }
 
-// within calls f as a tool with needs would be called.
+// within calls f like a tool with these needs.
 func within(t *testing.T, world *toolsrvtest.World, f func(c *toolsrv.Call) error) error {
 	t.Helper()
 	m := toolsrv.Module{Needs: needs, Tools: []toolsrv.Tool{
@@ -111,7 +111,7 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-// TestFailures are requests that are not sent, or not answered. Each has its code.
+// TestFailures has requests that are not sent, or not answered. Each fails with its code.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, url, header, code string }{
@@ -195,7 +195,7 @@ func TestTransport(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		request.Header.Set("Accept-Encoding", "gzip") // of which only the host may decide
+		request.Header.Set("Accept-Encoding", "gzip") // of which only the host may set
 		answer, err := client.Do(request)
 		if err != nil {
 			return err

@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/sdk/go/toolsrvtest"
 )
 
-// within calls f as a tool would be called.
+// within calls f like a tool.
 func within(t *testing.T, world *toolsrvtest.World, f func(c *toolsrv.Call) error) error {
 	t.Helper()
 	m := toolsrv.Module{Needs: toolsrv.Needs{KV: true}, Tools: []toolsrv.Tool{
@@ -144,7 +144,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestChange counts, and is overtaken each time by another call.
+// TestChange increments a counter, and another call is faster each time.
 func TestChange(t *testing.T) {
 	t.Parallel()
 	increment := func(e kv.Entry, _ bool) ([]byte, error) {
@@ -189,7 +189,7 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// TestUndeclared has each function fail for a tool that does not declare that it needs keys.
+// TestUndeclared: each function fails for a tool that does not declare the need for keys.
 func TestUndeclared(t *testing.T) {
 	t.Parallel()
 	m := toolsrv.Module{Tools: []toolsrv.Tool{toolsrv.Func("f", "F.", func(c *toolsrv.Call, _ struct{}) ([]string, error) {

@@ -118,7 +118,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestNoArguments calls a tool with nothing, which is what a request without a body is.
+// TestNoArguments calls a tool without arguments, like a request without a body.
 func TestNoArguments(t *testing.T) {
 	t.Parallel()
 	if _, err := toolsrvtest.Call(t, module, "fail", ""); toolsrv.AsError(err).Code != "no" {
@@ -134,7 +134,7 @@ func TestToolError(t *testing.T) {
 	}
 }
 
-// TestProgress returns what a host would tell, and the result with it.
+// TestProgress returns the reports that a host would pass on, and the result.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	type steps struct {

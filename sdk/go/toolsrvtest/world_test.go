@@ -27,7 +27,7 @@ type named struct {
 	Arguments json.RawMessage `json:"arguments" default:"{}"`
 }
 
-// reaching is a module that reaches what it is told to.
+// reaching is a module whose arguments say what it uses.
 var reaching = toolsrv.Module{
 	Needs: toolsrv.Needs{Settings: Settings{}, Secrets: []string{"key", "other"}},
 	Tools: []toolsrv.Tool{
@@ -53,7 +53,7 @@ var reaching = toolsrv.Module{
 	},
 }
 
-// TestWorld has tools reach what a test gives them, and nothing else.
+// TestWorld: tools reach exactly what a test gives them.
 func TestWorld(t *testing.T) {
 	t.Parallel()
 	world := &toolsrvtest.World{

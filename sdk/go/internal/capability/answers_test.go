@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/sdk/go/tools"
 )
 
-// same is a host that gives the same answer to everything.
+// same is a host whose answer is always the same.
 type same []byte
 
 var _ double.Host = same{}
@@ -28,7 +28,7 @@ func (s same) Settings() ([]byte, error)                        { return s, nil 
 func (s same) Call(string, []byte) ([]byte, error)              { return s, nil }
 func (s same) Dir(string) fs.FS                                 { return nil }
 
-// FuzzAnswers gives any bytes as answers: what can't be read is a failure, and nothing panics.
+// FuzzAnswers answers with arbitrary bytes: unreadable answers are failures, and nothing panics.
 func FuzzAnswers(f *testing.F) {
 	for _, seed := range []string{
 		"", "\x01", "\x00\x01\x00\x00\x00a", "\x01\xff\xff\xff\xff", "12345678", "1234567812345678value", "3", `{"a": 1}`,

@@ -9,7 +9,7 @@ import (
 // Base is embedded by TestTagSlips.
 type Base struct{ V int }
 
-// TestTagSlips builds its structs at run time: written down, they would not pass go vet.
+// TestTagSlips builds its structs at run time, because go vet would refuse them in source.
 func TestTagSlips(t *testing.T) {
 	t.Parallel()
 	field := func(name string, v any, tag reflect.StructTag) reflect.StructField {
@@ -91,7 +91,7 @@ func TestMeant(t *testing.T) {
 	}
 }
 
-// FuzzTag has any tag read: a slip is an error, never a panic and never a broken schema.
+// FuzzTag reads arbitrary tags: a mistake is an error, never a panic or a broken schema.
 func FuzzTag(f *testing.F) {
 	for _, seed := range []string{
 		``, `json:"a,omitempty" description:"x"`, `json:"a" default:"x" enum:"x,y"`, `enum:"[\"a\",1]"`, `json:"a" minimum:"1"`,

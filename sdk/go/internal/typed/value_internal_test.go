@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// touchy is a type whose methods work for values that a tool made only.
+// touchy is a type whose methods only work for values that a tool has made.
 type touchy struct{ made *string }
 
 func (v touchy) MarshalJSON() ([]byte, error) { return json.Marshal(*v.made) }
 
-// touchyReader is the same for what is read, touchyText for texts and keys.
+// touchyReader is the same for decoding, touchyText for texts and keys.
 type touchyReader struct{ made *string }
 
 func (v *touchyReader) UnmarshalJSON(b []byte) error { *v.made = string(b); return nil }
@@ -25,7 +25,7 @@ type touchyKey string
 
 func (touchyKey) MarshalText() ([]byte, error) { panic("called") }
 
-// TestWarm warms up for types whose values panic when no tool made them, or makes an error, which is a panic in TinyGo.
+// TestWarm warms up types whose values panic if no tool has made them, or cause an error, which is a panic in TinyGo.
 func TestWarm(t *testing.T) {
 	t.Parallel()
 	type tree struct {

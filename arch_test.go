@@ -119,7 +119,7 @@ var edges = map[string][]string{
 	"wasmtools/schema": {"internal/schemas"},
 	// Valid names.
 	"internal/naming": {"internal/text"},
-	// Which of the domain's errors any error is.
+	// Maps errors to the domain's errors.
 	"internal/fault": {"internal/text", "wasmtools"},
 	// What tools lack, in words.
 	"internal/lacking": {"internal/text", "wasmtools"},
@@ -206,7 +206,7 @@ var edges = map[string][]string{
 	"wasmtools/service": {"internal/config", "internal/core", "wasmtools", "wasmtools/config", "wasmtools/invoke"},
 	// Versions of files in a folder, and which of them are served; knows no catalog.
 	"internal/versions": {"internal/state", "internal/text", "internal/wholefile"},
-	// Counts calls by tool; hears of them as any observer does.
+	// Counts calls by tool, as an observer.
 	"internal/metrics": {"internal/durations", "internal/fault", "internal/metrics/counters", "wasmtools", "wasmtools/invoke"},
 	// The trace of W3C's headers, in contexts; knows nobody who records it.
 	"internal/trace": {},

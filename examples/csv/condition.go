@@ -9,7 +9,7 @@ import (
 	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
 )
 
-// compile makes a test of each condition.
+// compile makes a test from each condition.
 func (t *table) compile(conditions []condition) ([]func(cells []string) bool, error) {
 	var tests []func([]string) bool
 	for i, c := range conditions {
@@ -108,7 +108,7 @@ func (k kind) equal(cell, w string) bool {
 	return k.compare(cell, w) == 0
 }
 
-// operand returns a value as the text that cells of a kind compare with.
+// operand returns a value as the text with which cells of a kind are compared.
 func (c *condition) operand(value json.RawMessage, k kind) (string, error) {
 	var s string
 	if json.Unmarshal(value, &s) != nil {

@@ -67,13 +67,13 @@ var module = toolsrv.Export(toolsrv.Module{
 
 func main() {}
 
-// maxOutput bounds the rows of an answer in bytes: the server takes 4 MiB by default.
+// maxOutput limits the rows of an answer in bytes: the server accepts 4 MiB by default.
 const maxOutput = 3 << 20
 
 // The steps that the tool's progress counts: reading, filtering, and sorting with all that follows.
 const steps = 3
 
-// often is after how many rows progress is reported: a report takes longer than a row.
+// often is the number of rows between reports of progress: a report takes longer than a row.
 const often = 1000
 
 func ask(c *toolsrv.Call, in query) (answer, error) {
@@ -130,7 +130,7 @@ func ask(c *toolsrv.Call, in query) (answer, error) {
 	return out, nil
 }
 
-// sorting returns the order that keys ask for, or nil. Empty cells come last.
+// sorting returns the order by the keys, or nil. Empty cells come last.
 func (t *table) sorting(keys []key) (func(a, b int32) int, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -185,7 +185,7 @@ func (t *table) pick(names []string) ([]int, error) {
 	return picked, nil
 }
 
-// find returns the column of a name; if there is none, one whose name differs only by case or space around it.
+// find returns the column with a name; if there is none, one whose name differs only in case or surrounding space.
 func (t *table) find(name string) (int, error) {
 	if c := slices.Index(t.names, name); c >= 0 {
 		return c, nil
@@ -206,7 +206,7 @@ func (t *table) find(name string) (int, error) {
 	return 0, &toolsrv.Error{Code: "no_such_column", Message: fmt.Sprintf("There is no column %q; the columns are %s.", name, list(t.names))}
 }
 
-// list writes names for a message.
+// list returns names as a list for a message.
 func list(names []string) string {
 	const most = 20
 	quoted := make([]string, 0, most+1)

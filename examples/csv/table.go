@@ -71,13 +71,13 @@ func compareTexts(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// These bound the memory that a text of nothing but delimiters takes.
+// Limits for the memory that a text of only delimiters takes.
 const (
 	maxCells   = 600_000
 	maxColumns = 10_000
 )
 
-// read reads the text of a query.
+// read reads the table in a query.
 func read(c *toolsrv.Call, in query) (*table, error) {
 	source := strings.TrimPrefix(in.CSV, "\ufeff")
 	if strings.TrimSpace(source) == "" {
@@ -137,7 +137,7 @@ func read(c *toolsrv.Call, in query) (*table, error) {
 	return t, nil
 }
 
-// lineEnds makes lines that end with a lone carriage return, as old spreadsheets write them, end as encoding/csv knows.
+// lineEnds replaces lone carriage returns, with which old spreadsheets end lines, by line ends that encoding/csv knows.
 func lineEnds(s string) string {
 	if strings.Contains(s, "\n") {
 		return s
@@ -145,7 +145,7 @@ func lineEnds(s string) string {
 	return strings.ReplaceAll(s, "\r", "\n")
 }
 
-// delimiter returns the delimiter of a name; for auto the one that the first line has most of, outside quotes.
+// delimiter returns the delimiter with a name; for auto, the most frequent one in the first line, outside quotes.
 func delimiter(name, source string) rune {
 	known := map[string]rune{"comma": ',', "semicolon": ';', "tab": '\t', "pipe": '|'}
 	if d, ok := known[name]; ok {
@@ -231,7 +231,7 @@ func (t *table) header(first []string, named bool) []string {
 	return names
 }
 
-// kindOf looks at all cells of a column.
+// kindOf returns the kind of a column, from all of its cells.
 func (t *table) kindOf(c int) kind {
 	numbers, booleans, filled := true, true, false
 	for ; c < len(t.cells); c += len(t.names) {

@@ -1,4 +1,4 @@
-// Command geo is a module of tools that look up cities in a table which its operator has put into a folder.
+// Command geo is a module of tools that look up cities in a table, which the operator has put into a folder.
 package main
 
 import (
@@ -109,7 +109,7 @@ func cities(c *toolsrv.Call, take func(city)) error {
 	return nil
 }
 
-// unreadable returns the error of a table that can't be read, which is the operator's to put right.
+// unreadable returns the error of a table that can't be read, which the operator has to mend.
 func unreadable(err error) error {
 	message := "the folder geo has no cities.csv that can be read: "
 	if errors.Is(err, fs.ErrNotExist) {
@@ -134,7 +134,7 @@ func parse(line string) (city, error) {
 	return city{fields[0], fields[1], latitude, longitude, population}, nil
 }
 
-// distance returns how many km two places are apart, on a sphere of the size of the earth.
+// distance returns the distance of two places in km, on a sphere of the size of the earth.
 func distance(lat1, lon1, lat2, lon2 float64) float64 {
 	const radius, degree = 6371.0088, math.Pi / 180
 	a := math.Pow(math.Sin((lat2-lat1)*degree/2), 2) + math.Cos(lat1*degree)*math.Cos(lat2*degree)*math.Pow(math.Sin((lon2-lon1)*degree/2), 2)

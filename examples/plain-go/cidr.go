@@ -38,7 +38,7 @@ type membership struct {
 	Inside  bool   `json:"inside"`
 }
 
-// maxSplit is the most networks that one is split into.
+// maxSplit is the largest number of networks that one is split into.
 const maxSplit = 1024
 
 func main() {
@@ -131,7 +131,7 @@ func end(network netip.Prefix) netip.Addr {
 	return last
 }
 
-// split returns the networks of a prefix length that a network consists of.
+// split returns the networks with a longer prefix that a network consists of.
 func split(network netip.Prefix, length int) ([]netip.Prefix, error) {
 	more := length - network.Bits()
 	switch {

@@ -11,7 +11,7 @@ import (
 	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
 )
 
-// A search is what all tools here take. Its options are those that other languages write behind a pattern.
+// A search has the arguments of all tools here. Its options are those that other languages write behind a pattern.
 type search struct {
 	Pattern    string `json:"pattern" minLength:"1" maxLength:"2000" description:"A regular expression in RE2's syntax, (?P<name>…) and (?<name>…) for groups. It has no lookaround and no backreferences." examples:"(?P<year>\\d{4})-(?P<month>\\d{2})"`
 	Text       string `json:"text" description:"The text to search."`
@@ -71,10 +71,10 @@ var module = toolsrv.Export(toolsrv.Module{
 
 func main() {}
 
-// This makes package regexp build at the module's start what it would build at its first use, so every call finds it.
+// This makes package regexp build its tables when the module starts; otherwise each call would build them.
 var _, _ = extract(nil, extraction{search{Pattern: `(?P<a>\w+)[^b]{1,2}`, Text: "a c", IgnoreCase: true}, 1})
 
-// maxOutput bounds a result in bytes; JSON may need twice as much, and the server takes 4 MiB.
+// maxOutput limits a result in bytes; its JSON may be twice as long, and the server accepts 4 MiB.
 const maxOutput = 1500 << 10
 
 func extract(_ *toolsrv.Call, in extraction) (found, error) {
@@ -115,7 +115,7 @@ func extract(_ *toolsrv.Call, in extraction) (found, error) {
 	return out, nil
 }
 
-// A place finds the character and the line of a byte. Each byte that it is asked for must come after the one before.
+// A place finds the character and the line of a byte. It must be asked for bytes in ascending order.
 type place struct {
 	text              string
 	byte, runes, line int
@@ -162,7 +162,7 @@ func replace(_ *toolsrv.Call, in replacement) (replaced, error) {
 	return replaced{text, n}, nil
 }
 
-// expand replaces matches by what refers to their groups.
+// expand replaces matches by a text that may refer to their groups.
 func expand(re *regexp.Regexp, in replacement, references int) (replaced, error) {
 	n := 0
 	re.ReplaceAllStringFunc(in.Text, func(string) string { n++; return "" })
@@ -180,8 +180,8 @@ func expand(re *regexp.Regexp, in replacement, references int) (replaced, error)
 // reference matches $$, ${name} and $name.
 var reference = regexp.MustCompile(`\$(?:\$|\{(\w+)\}|(\w+))`)
 
-// checkReferences returns how many groups a replacement refers to, or an error for one that the pattern does not have: Go
-// would put nothing in its place.
+// checkReferences returns how many groups a replacement refers to, or an error for a group that the pattern does not have: Go would replace it by
+// nothing.
 func checkReferences(re *regexp.Regexp, replacement string) (int, error) {
 	n := 0
 	for _, m := range reference.FindAllStringSubmatch(replacement, -1) {

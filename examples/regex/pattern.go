@@ -39,15 +39,15 @@ func (s *search) compile() (*regexp.Regexp, error) {
 	return nil, &toolsrv.Error{Code: "invalid_pattern", Message: strings.TrimSpace(message)}
 }
 
-// The compiler of expressions calls itself for each level of nesting, on a call stack whose size is the operator's, and writes repetitions out.
-// So does the search for each group of a row of empty ones.
+// The compiler of expressions writes repetitions out, and is recursive for each level of nesting, on a call stack whose size the operator chooses.
+// The search is recursive, too, for each of several empty groups in a row.
 const (
 	maxDepth = 100
 	maxSize  = 20_000
 )
 
-// flat writes repetitions that hold no group as a row of optional ones: a{1,3} as aa?a?. The compiler would nest them,
-// a(a(a)?)?, which means the same and is deeper than the call stack of a sandbox.
+// flat writes repetitions without groups as a row of optional parts: a{1,3} as aa?a?. The compiler would nest them, a(a(a)?)?, which means the same
+// but can be too deep for the call stack of a sandbox.
 func flat(tree *syntax.Regexp) *syntax.Regexp {
 	for i, sub := range tree.Sub {
 		tree.Sub[i] = flat(sub)
@@ -91,7 +91,7 @@ func depth(tree *syntax.Regexp) int {
 	return deepest + 1
 }
 
-// remedy says what to do about an error of a pattern, where more helps than its name.
+// remedy returns what to do about an error in a pattern, if its name alone does not help.
 func remedy(wrong *syntax.Error) string {
 	switch {
 	case strings.HasPrefix(wrong.Expr, "(?=") || strings.HasPrefix(wrong.Expr, "(?!") || strings.HasPrefix(wrong.Expr, "(?<"):

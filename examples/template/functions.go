@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// A decimal is a number with a part behind the point. It prints without an exponent.
+// A decimal is a number that is not whole. It prints without an exponent.
 type decimal float64
 
 // String writes the number's shortest digits.
@@ -25,8 +25,8 @@ func (d decimal) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(d), 'g', -1, 64), nil
 }
 
-// functions are those that a template may call. Go's own functions that build texts are replaced by bounded ones, and those that compare
-// by ones that take any two numbers.
+// functions are the functions that a template may call. They replace Go's own functions that build texts by limited ones, and those that compare by
+// ones for any two numbers.
 func (r *renderer) functions() template.FuncMap {
 	bounded := func(f func(a ...any) string) func(a ...any) (string, error) {
 		return func(a ...any) (string, error) {
@@ -90,11 +90,10 @@ func (r *renderer) functions() template.FuncMap {
 	}
 }
 
-// What watch puts into a template. A template that calls them itself only ends sooner. Calls of leave count as steps, too, so it ends
-// with these as well.
+// The functions that watch inserts into a template. A template that calls them itself only ends sooner, since calls of leave count as steps, too.
 const stepName, enterName, leaveName, blankName = "_step", "_enter", "_leave", "_blank"
 
-// blank prints null and missing values as nothing: Go prints "<no value>".
+// blank prints nothing for null and missing values; Go would print "<no value>".
 func blank(v any) any {
 	if v == nil {
 		return ""
@@ -102,8 +101,8 @@ func blank(v any) any {
 	return v
 }
 
-// watch puts a call of step before each list of nodes (the body of a template, of a loop, of a condition), and calls of enter
-// and leave around each call of a template, and has what is put out go through blank.
+// watch inserts a call of step before each list of nodes (the body of a template, of a loop, of a condition), and calls of enter and leave around
+// each call of a template. It also makes all output pass through blank.
 func watch(list *parse.ListNode) {
 	if list == nil {
 		return
@@ -140,7 +139,7 @@ func call(name string, at parse.Pos) *parse.ActionNode {
 	}}}
 }
 
-// afford counts a step, and more for what is long, and refuses to make a text of values that are larger than the result may be.
+// afford counts a step, or more for long values, and refuses to make a text from values that are larger than the result may be.
 func (r *renderer) afford(values ...any) error {
 	if _, err := r.step(); err != nil {
 		return err
@@ -155,7 +154,7 @@ func (r *renderer) afford(values ...any) error {
 	return nil
 }
 
-// work counts the steps of going through a value without making text of it.
+// work counts the steps for going through a value without making a text from it.
 func (r *renderer) work(v any) error {
 	r.steps -= size(v, math.MaxInt) / 50
 	_, err := r.step()
@@ -187,7 +186,7 @@ func size(v any, most int) int {
 	return 8
 }
 
-// printf is Go's, with widths that a text needs, and takes whole numbers for formats of floats.
+// printf is Go's, but limits widths, and accepts whole numbers for formats of floats.
 func (r *renderer) printf(format string, a []any) (string, error) {
 	if err := r.afford(append([]any{format}, a...)...); err != nil {
 		return "", err
@@ -229,8 +228,7 @@ func (r *renderer) printf(format string, a []any) (string, error) {
 	return fmt.Sprintf(format, a...), nil
 }
 
-// formatted returns a value as Go's printf takes it for a letter of the format: where the two don't fit, Go would print
-// an error into the text.
+// formatted converts a value to a type that Go's printf accepts for a letter of the format. Otherwise Go would print an error into the text.
 func formatted(letter byte, v any) (any, error) {
 	f, err := numeric(v)
 	_, whole := v.(int)
@@ -260,7 +258,7 @@ func formatted(letter byte, v any) (any, error) {
 	return nil, fmt.Errorf("there is no %%%c: use %%s, %%d, %%f, %%v, %%q, %%x or %%t", letter)
 }
 
-// A misuse is what this program, and not Go, finds wrong with a template.
+// A misuse is a mistake in a template that this program finds, and not Go.
 type misuse struct{ message string }
 
 // Error returns the message.
@@ -336,7 +334,7 @@ func show(v any) string {
 	return fmt.Sprint(v)
 }
 
-// asNumber returns the number that v is, if it is one.
+// asNumber returns v as a number, if it is one.
 func asNumber(v any) (float64, bool) {
 	switch v := v.(type) {
 	case int:
@@ -404,7 +402,7 @@ func compare(a, b any) (int, error) {
 	return strings.Compare(s, u), nil
 }
 
-// order sorts numbers before all else.
+// order sorts numbers before all other values.
 func order(a, b any) int {
 	x, ok := asNumber(a)
 	y, also := asNumber(b)

@@ -40,7 +40,7 @@ var module = toolsrv.Export(toolsrv.Module{
 
 func main() {}
 
-// This makes text/template build at the module's start what it would build at its first use, so every call finds it.
+// This makes text/template build its tables when the module starts; otherwise each call would build them.
 var _, _ = render(nil, query{Template: `{{range .list}}{{printf "%v" .}}{{end}}`, Data: map[string]any{"list": []any{"", 0.5}}, Missing: "error", MaxBytes: 100})
 
 func render(_ *toolsrv.Call, in query) (string, error) {
@@ -64,8 +64,7 @@ func render(_ *toolsrv.Call, in query) (string, error) {
 	return r.out.String(), nil
 }
 
-// A renderer bounds what a template can do: it writes no more than limit bytes, and goes no more than steps times around
-// a loop or through a function.
+// A renderer limits a template: it writes at most limit bytes, and loop iterations and function calls take at most steps together.
 type renderer struct {
 	out   bytes.Buffer
 	limit int
@@ -73,7 +72,7 @@ type renderer struct {
 	depth int // of templates that call templates
 }
 
-// maxSteps takes about a second. Each level of templates that call templates takes some of the call stack, which is small.
+// maxSteps take about a second. Each level of templates that call templates needs call stack, which is small.
 const (
 	maxSteps = 100_000
 	maxDepth = 50
@@ -114,7 +113,7 @@ func (r *renderer) leave() string {
 	return ""
 }
 
-// fault says what an error of text/template means to the author of the template.
+// fault explains an error of text/template to the author of the template.
 func fault(code string, err error) error {
 	var own *misuse
 	if errors.As(err, &own) {
@@ -156,7 +155,7 @@ func sentence(s string) string {
 	return strings.TrimRight(s, ".?") + "."
 }
 
-// values returns JSON with numbers that print as they were written: whole ones without a point, none with an exponent.
+// values returns decoded JSON with numbers that print as people write them: whole ones without a point, none with an exponent.
 func values(v any) any {
 	switch v := v.(type) {
 	case float64:

@@ -2,14 +2,14 @@ package main
 
 import "unicode"
 
-// A splitter splits a text into what readers see as characters. It follows the rules of UAX 29 that matter in practice:
-// marks, joiners, skin tones, flags, Hangul syllables and CR LF.
+// A splitter splits a text into the characters that readers see. It follows the rules of UAX 29 that matter in practice: marks, joiners, skin tones,
+// flags, Hangul syllables and CR LF.
 type splitter struct {
 	before rune
 	flags  int // regional indicators in a row
 }
 
-// begins reports whether r begins a character, or else goes on with the one before.
+// begins reports whether r begins a character. Otherwise it continues the one before.
 func (s *splitter) begins(r rune) bool {
 	before := s.before
 	s.before = r

@@ -76,8 +76,8 @@ func describe(_ *toolsrv.Call, in query) (stats, error) {
 	return out, nil
 }
 
-// top returns the words that are used most; of those that are used alike, in the order of the alphabet. It keeps the
-// best so far, since there may be a hundred thousand others to sort.
+// top returns the most frequent words; equally frequent ones are in alphabetical order. It keeps only the best so far, because sorting a hundred
+// thousand words would take long.
 func top(words map[string]int, in query) []usage {
 	ignored := make(map[string]bool, len(in.Ignore))
 	for _, word := range in.Ignore {
@@ -98,7 +98,7 @@ func top(words map[string]int, in query) []usage {
 	return best
 }
 
-// compare orders words by their use.
+// compare orders words by frequency.
 func compare(a, b usage) int {
 	return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Word, b.Word))
 }

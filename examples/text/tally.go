@@ -64,7 +64,7 @@ func (c *tally) read(text string) {
 	c.lines += count(!breaksLine(before))
 }
 
-// goOn adds r, which stands at i, to the word, or begins one with it.
+// goOn adds r, which is at i, to the word, or begins one with it.
 func (c *tally) goOn(i int, r rune, begins bool) {
 	if !c.begun {
 		c.begun, c.start = true, i
@@ -106,7 +106,7 @@ func (c *tally) line(r, next rune) {
 // breaksLine reports whether a line ends at r, or with the next character where that is the second of CR LF.
 func breaksLine(r rune) bool { return r == '\n' || r == '\r' || r == '\u2028' || r == '\u2029' }
 
-// mark looks at what stands between words for the end of a sentence.
+// mark looks for the end of a sentence in a character between words.
 func (c *tally) mark(r rune) {
 	switch {
 	case r == '.' || r == '!' || r == '?' || r == '…':

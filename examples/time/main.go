@@ -52,7 +52,7 @@ type moment struct {
 	Unix    int64  `json:"unix" description:"Seconds since 1970."`
 }
 
-// A reading is moments, with what was odd about the time that was given.
+// A reading is moments, with a note if the given time was unusual.
 type reading struct {
 	Times []moment `json:"times"`
 	Note  string   `json:"note,omitempty" description:"Where the local time was skipped or happened twice because clocks changed."`
@@ -131,7 +131,7 @@ func convert(_ *toolsrv.Call, in convertQuery) (reading, error) {
 	return out, err
 }
 
-// tell tells a time in some zones.
+// tell returns a time in some zones.
 func tell(t time.Time, zones []string) (out reading, err error) {
 	for _, name := range zones {
 		zone, err := load(name)
@@ -147,7 +147,7 @@ func tell(t time.Time, zones []string) (out reading, err error) {
 	return out, nil
 }
 
-// describe tells of a time in its zone.
+// describe describes a time in its zone.
 func describe(t time.Time) (moment, error) {
 	if t.Year() < 1 || t.Year() > 9999 {
 		return moment{}, &toolsrv.Error{Code: "out_of_range", Message: "The result is not between the years 1 and 9999: take smaller numbers."}

@@ -9,7 +9,7 @@ import (
 	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
 )
 
-// common are zones that are looked up when the module starts, so that most calls need no look-up, which takes 0.2 ms.
+// common are zones that are loaded when the module starts, so that most calls need not load one, which takes 0.2 ms.
 var common = preload("UTC", "Europe/London", "Europe/Paris", "Europe/Berlin", "America/New_York", "America/Chicago", "America/Los_Angeles",
 	"America/Sao_Paulo", "Asia/Dubai", "Asia/Kolkata", "Asia/Shanghai", "Asia/Singapore", "Asia/Tokyo", "Australia/Sydney")
 
@@ -23,7 +23,7 @@ func preload(names ...string) map[string]*time.Location {
 	return zones
 }
 
-// load returns the zone with a name.
+// load returns the zone with this name.
 func load(name string) (*time.Location, error) {
 	if zone := common[name]; zone != nil {
 		return zone, nil
@@ -59,7 +59,7 @@ func spelt(name string) (string, bool) {
 	return "", false
 }
 
-// usual returns the zone that people mean by an abbreviation. It is a hint only: most abbreviations have several meanings.
+// usual returns the zone that people usually mean by an abbreviation. It is only a hint, since most abbreviations have several meanings.
 func usual(name string) (string, bool) {
 	zone, ok := map[string]string{
 		"CST": "America/Chicago (or Asia/Shanghai)", "CDT": "America/Chicago", "PST": "America/Los_Angeles", "PDT": "America/Los_Angeles",
@@ -70,7 +70,7 @@ func usual(name string) (string, bool) {
 	return zone, ok
 }
 
-// parse reads a time that a caller gave for a member. Where it names no offset it is meant in the zone.
+// parse reads the time in a member of the arguments. Without an offset, it is a time in the zone.
 func parse(member, text, zoneName string) (t time.Time, note string, err error) {
 	zone, err := load(zoneName)
 	if err != nil {
@@ -111,7 +111,7 @@ func parse(member, text, zoneName string) (t time.Time, note string, err error) 
 		"%s: %.100q is not a valid time: write it as 2026-03-29T01:30:00Z, 2026-03-29 01:30 or 2026-03-29, or as seconds since 1970.", member, text)}
 }
 
-// checked returns t if its year is one that can be written.
+// checked returns t if its year can be written.
 func checked(member, text string, t time.Time) (time.Time, string, error) {
 	if year := t.UTC().Year(); year < 1 || year > 9999 {
 		return t, "", &toolsrv.Error{Code: "out_of_range", Message: fmt.Sprintf(
@@ -125,8 +125,8 @@ type clock struct{ hour, minute, second, nanosecond int }
 
 func clockOf(t time.Time) clock { return clock{t.Hour(), t.Minute(), t.Second(), t.Nanosecond()} }
 
-// at returns when a clock in a zone shows a time of a day. Where clocks were put forward over it, it is as much later; where
-// they were put back and it came twice, it is the first. The note says so.
+// at returns when a clock in a zone shows a time of a day. If clocks were put forward over this time, the result is as much later; if they were put
+// back and the time came twice, it is the first. The note says so.
 func at(d date, c clock, zone *time.Location) (t time.Time, note string, err error) {
 	if d.year < 0 || d.year > 10000 {
 		return t, "", &toolsrv.Error{Code: "out_of_range", Message: "The result is not between the years 1 and 9999: take smaller numbers."}

@@ -37,7 +37,7 @@ var module = toolsrv.Export(toolsrv.Module{
 
 func main() {}
 
-// What the other tools take and return, as far as it is needed here.
+// The arguments and results of the other tools, as far as they are needed here.
 type (
 	name struct {
 		Name string `json:"name"`
@@ -91,7 +91,7 @@ func makePlan(c *toolsrv.Call, in trip) (plan, error) {
 	return plan{far.Value, far.Unit, arrival.Result.Time, text}, nil
 }
 
-// find returns the largest city of a name, which an argument has.
+// find returns the largest city with the name in an argument.
 func find(c *toolsrv.Call, argument, called string) (city, error) {
 	found, err := tools.Call[[]city](c, "geo/find", name{called, 1})
 	if err != nil {
@@ -103,7 +103,7 @@ func find(c *toolsrv.Call, argument, called string) (city, error) {
 	return found[0], nil
 }
 
-// refused returns the error of an argument that another tool has refused: the caller has to correct it. All else is returned as it is.
+// refused returns the error for an argument that another tool has refused, which the caller has to correct. Other errors are returned unchanged.
 func refused(argument string, err error) error {
 	f, ok := toolsrv.AsType[*toolsrv.Failure](err)
 	if !ok || f.Code != "tool_error" {
@@ -112,7 +112,7 @@ func refused(argument string, err error) error {
 	return &toolsrv.Error{Code: f.ToolCode, Message: fmt.Sprintf("The argument %q: %s", argument, f.Message)}
 }
 
-// distance returns how many km two cities are apart, on a sphere of the size of the earth.
+// distance returns the distance of two cities in km, on a sphere of the size of the earth.
 func distance(a, b city) float64 {
 	const radius, degree = 6371.0088, math.Pi / 180
 	h := math.Pow(math.Sin((b.Latitude-a.Latitude)*degree/2), 2) +

@@ -85,7 +85,7 @@ func convert(_ *toolsrv.Call, in query) (conversion, error) {
 	return conversion{value, to.symbol, to.quantity, text}, nil
 }
 
-// round rounds to significant digits: what is behind them is noise of the calculation.
+// round rounds to significant digits: further digits are noise of the calculation.
 func round(v float64, significant int) float64 {
 	out, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', significant, 64), 64)
 	if err != nil {
@@ -142,7 +142,7 @@ func symbols(quantity string) string {
 	return strings.Join(out, ", ")
 }
 
-// bySymbol and byName are made when the module starts, once for all calls.
+// bySymbol and byName are made once for all calls, when the module starts.
 var bySymbol, byName = index()
 
 // index returns the units by their symbols as they can be typed, and by their symbols and names in small letters.
@@ -164,11 +164,10 @@ func index() (bySymbol map[string]*unit, byName map[string][]*unit) {
 	return bySymbol, byName
 }
 
-// typed spells a name as it can be typed.
+// typed returns a name as people can type it.
 var typed = strings.NewReplacer("²", "2", "³", "3", "^", "", "\u00b5", "μ", "_", " ")
 
-// find returns the unit of a name: its symbol as it is written; else a symbol or name in any case and in the plural, if it
-// is only one's.
+// find returns the unit with a name: the exact symbol; otherwise a symbol or name in any case, also in the plural, if only one unit has it.
 func find(member, name string) (*unit, error) {
 	name = typed.Replace(strings.TrimSpace(name))
 	if u := bySymbol[name]; u != nil {
@@ -223,7 +222,7 @@ func similar(name string) []string {
 	return out
 }
 
-// distance returns how many bytes to insert, remove or replace to make b of a.
+// distance returns how many bytes to insert, remove or replace to turn a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -26,7 +26,7 @@ func (u *unit) fromBase(v float64) float64 {
 	return (v - u.offset) / u.factor
 }
 
-// What units are defined by, exactly: the international foot and pound, the US and the imperial gallon in cubic meters.
+// Exact definitions: the international foot and pound, and the US and the imperial gallon in cubic meters.
 const (
 	inch     = 0.0254
 	foot     = 12 * inch

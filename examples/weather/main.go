@@ -1,4 +1,4 @@
-// Command weather is a module with a tool that asks an API for the weather, where its operator grants that.
+// Command weather is a module with a tool that asks an API for the weather, if the operator grants that.
 package main
 
 import (
@@ -78,10 +78,10 @@ func now(c *toolsrv.Call, in place) (weather, error) {
 	return w, nil
 }
 
-// degrees writes a coordinate as the API takes it: to some ten metres.
+// degrees returns a coordinate in the API's form, precise to some ten metres.
 func degrees(v float64) string { return strconv.FormatFloat(v, 'f', 4, 64) }
 
-// sky says in words what a code of the World Meteorological Organization means.
+// sky returns the meaning of a code of the World Meteorological Organization.
 func sky(code int) string {
 	for _, upTo := range []struct {
 		last int

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/sdk/go/toolsrvtest"
 )
 
-// api answers as the API does.
+// api has answers like those of the API.
 func api(w http.ResponseWriter, r *http.Request) {
 	switch q := r.URL.Query(); {
 	case r.URL.Host != "api.open-meteo.com" || r.URL.Path != "/v1/forecast":

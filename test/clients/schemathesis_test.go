@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// schemas are the forms on which document and validation must agree, with a tool for each.
+// schemas are the kinds of schemas for which the document and the validation must agree, with a tool for each.
 var schemas = []string{
 	`{"type":"object"}`,
 	`{"type":"object","properties":{},"additionalProperties":false}`,

@@ -40,7 +40,7 @@ func (s *Server) Waiting() (requests, bodies int) {
 	return s.conns.unknown.n + s.conns.known.n, s.conns.bodies.n
 }
 
-// Hurry does what a call does that finds no memory for its arguments.
+// Hurry does the same as a call for whose arguments there is no memory.
 func (s *Server) Hurry() bool { return s.conns.hurry() }
 
 // HTTP returns the HTTP server, so that a test can check its limits.

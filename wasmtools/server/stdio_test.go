@@ -171,7 +171,7 @@ type noSpace struct{}
 
 func (noSpace) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
-// pipes are the input and output in which a test puts something wrong.
+// pipes are an input and an output in which a test can cause errors.
 type pipes struct {
 	in    io.Reader
 	out   io.Writer

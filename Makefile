@@ -14,7 +14,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 WASMTIME    := wasmtime==50.0.1
 ZIG         := ziglang==0.17.1
 
-# A number of runs, not a time: where a time ends in the middle of a run, go test may call that a failure.
+# A number of runs, not a time: if a time ends in the middle of a run, go test may report a failure.
 FUZZTIME ?= 20000x
 # Of programs in Python and JavaScript some 15 run in a second.
 FUZZTIME_PROGRAMS ?= 200x
@@ -23,7 +23,7 @@ MODULES  := . sdk/go examples test/embedding
 GO_FILES  = $(shell git ls-files --cached --others --exclude-standard '*.go')
 EXAMPLES := csv geo math plain-go regex template text time trip units
 TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
-# Examples in Rust and C are kept in git as they are built, so that make run needs neither.
+# Built examples in Rust and C are kept in git, so that make run needs no compiler for them.
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
 
@@ -51,7 +51,7 @@ export CGO_ENABLED := 0
 # compiled.
 BUILD := CGO_ENABLED=0 GOGC=400 go build $(FLAGS) -ldflags=-s
 
-# What .ci/run has made already in this checkout is not made again.
+# What .ci/run has already made in this checkout is not made again.
 made = $(filter $(CURDIR)/$1,$(MADE))
 
 LEANLY := -tags=grpcnotrace,lean
@@ -71,8 +71,8 @@ $(TOOLS): build/tools/%.wasm: build
 bench-first:
 	bench/first.sh
 
-# test-offline has make run serve tools in each language with no network but the machine's own, once Go's modules are there. All caches are empty but
-# Go's.
+# test-offline checks that make run serves tools in each language without a network, once Go's modules are downloaded. All caches except Go's are
+# empty.
 test-offline:
 	go mod download
 	cd examples && go mod download
@@ -190,7 +190,7 @@ test-unprivileged:
 		[ -z "$(WHOLE)" ] || $(AS_NOBODY) $(WHOLE); \
 		[ -z "$(ASKING)" ] || $(AS_NOBODY) -run "^($$(sed -nE 's/^func (Test[A-Za-z0-9_]+).*/\1/p' $$($(ASK) $(ASKING)) | paste -sd'|'))\$$" $(ASKING)
 
-# test-egress has the real server try to reach what it must not, in a network namespace of its own, and says where there can't be one.
+# test-egress makes the real server try to reach forbidden addresses, in a network namespace of its own, and says if there can't be one.
 test-egress:
 	TOOLSRV_EGRESS=1 $(GO_TEST) -count=1 -run '^TestNamespace$$' ./test/egress
 
@@ -217,7 +217,7 @@ lint:
 fmt:
 	gofmt -w $(GO_FILES)
 
-# tidy fails where go.mod or go.sum is not what go mod tidy would write.
+# tidy fails if go.mod or go.sum is not what go mod tidy would write.
 tidy:
 	@set -e; for m in $(LINTED); do echo "go mod tidy $$m"; (cd $$m && go mod tidy -diff); done
 
@@ -284,12 +284,13 @@ engines:
 engines-check:
 	sdk/engines/check.sh $(ENGINES)
 
-# licenses writes which modules, interpreters and libraries of pages the program consists of, and under which licences: NOTICE, and what toolsrv licenses prints.
+# licenses writes a list of the modules, interpreters and libraries of pages in the program, with their licences: NOTICE, and the output of toolsrv
+# licenses.
 licenses:
 	go run ./internal/licenses/internal/gather .
 
-# pages copies the libraries of the pages from npm's packages to internal/console/lib, where git keeps them; pages-check compares instead, and
-# has TypeScript check the types in the comments of the console's scripts. Both need npm.
+# pages copies the libraries of the pages from npm's packages to internal/console/lib, where git keeps them; pages-check compares instead, and checks
+# the types in the comments of the console's scripts with TypeScript. Both need npm.
 pages: .venv/pages
 	go run ./internal/console/internal/gather .venv/pages/node_modules internal/console
 
@@ -307,12 +308,12 @@ pages-check: .venv/pages
 setup-browser:
 	apt-get install --yes --no-install-recommends chromium fonts-dejavu-core
 
-# test-browser has Chromium use the pages as people would. It takes three minutes, and more beside other steps.
+# test-browser uses the pages in Chromium as people would. It takes three minutes, and longer in parallel with other steps.
 test-browser: .venv/pages
 	cd test/browser && AXE=$(CURDIR)/.venv/pages/node_modules/axe-core/axe.min.js $(GO_TEST) -count=1 -timeout 30m ./...
 
-# test-engines runs what the engines' own projects test, as far as it makes sense in the sandbox, and the tests of what we put around them:
-# those that ENGINE_TESTS matches.
+# test-engines runs the tests of the engines' own projects that make sense in the sandbox, and our tests of the code around the engines: those that
+# ENGINE_TESTS matches.
 ENGINE_TESTS ?= .
 
 test-engines:
@@ -320,8 +321,8 @@ test-engines:
 	sdk/js/engine/test/fetch.sh build/js-tests
 	TOOLSRV_CPYTHON_LIB=$$(sdk/python/engine/library.sh) go test -count=1 -timeout 60m -run "$(ENGINE_TESTS)" ./test/engines
 
-# cross checks the types of everything, tests too, for systems that are not at hand, vets what lint has not read, and builds the server; and the lean one
-# of make run.
+# cross checks the types of everything, including tests, for other systems, vets what lint has not read, and builds the server and the lean one of
+# make run.
 SYSTEMS := linux/arm64 darwin/arm64 windows/amd64
 cross:
 	@go build -o build/ ./test/systems
@@ -396,15 +397,15 @@ test-windows:
 	TOOLSRV_WINDOWS=$(WINE)/toolsrv.exe $(GO_TEST) -count=1 -timeout 20m ./test/windows
 	@wineserver --kill || true
 
-# test-tinygo has TinyGo build the guests of the conformance kit and the examples for each of its targets, and projects of toolsrv new, and
-# runs them: that takes minutes.
+# test-tinygo builds the guests of the conformance kit, the examples, and projects of toolsrv new with TinyGo, for each of its targets, and runs them.
+# It takes minutes.
 test-tinygo:
 	@command -v tinygo >/dev/null || { echo "there is no tinygo in PATH: https://tinygo.org/getting-started/install/"; exit 1; }
 	tinygo version
 	TOOLSRV_TINYGO=1 $(GO_TEST) -count=1 -timeout 40m -p 1 -run '(?i)tinygo|^TestVectors$$/^tinygo|^TestAlone$$/^tinygo|^TestNew$$/^tinygo|^TestCompilePlain$$/^tinygo|^TestLanguages$$/^tinygo|^TestNothingWithoutBoth$$/^TinyGo' \
 		./test/alone ./test/capabilities ./test/conformance ./test/examples ./test/files ./internal/author/project
 
-# test-python checks form and types of the package for Python, and runs its tests and those of the examples.
+# test-python checks the format and types of the package for Python, and runs its tests and those of the examples.
 test-python: .venv/python
 	cd sdk/python && $(CURDIR)/.venv/python/bin/ruff check && $(CURDIR)/.venv/python/bin/ruff format --check && \
 		$(CURDIR)/.venv/python/bin/mypy && $(CURDIR)/.venv/python/bin/pytest
@@ -449,7 +450,7 @@ bench-wasmtime: bench-guests
 	cd bench && go build -o ../$(BENCH)/sandbox ./cmd/sandbox
 	@$(BENCH)/sandbox -guests $(BENCH) -wasmtime build/wasmtime/release/toolsrv-bench-wasmtime
 
-# bench-scale prints what a server with many tools, or tokens, takes: to start, for each of them, and for what changes.
+# bench-scale prints what a server with many tools, or tokens, costs: at its start, for each of them, and for changes.
 bench-scale: build bench-guests
 	cd bench && go build -o ../$(BENCH)/scale ./cmd/scale
 	@$(BENCH)/scale -guests $(BENCH) -server bin/toolsrv
@@ -457,8 +458,8 @@ bench-scale: build bench-guests
 	@echo; $(BENCH)/scale -guests $(BENCH) -server bin/toolsrv -principals 1,1000,10000,99000
 	@for e in javascript python; do echo; echo "$$e, with GOGC=50:"; GOGC=50 $(BENCH)/scale -engine $$e -server bin/toolsrv; done
 
-# bench-mcp compares MCP with REST, and with the same tool served by the Go SDK of MCP and by FastMCP, for which it needs Python.
-# It needs no peace, but a quiet machine gives steadier figures.
+# bench-mcp compares MCP with REST, and with the same tool served by the Go SDK of MCP and by FastMCP, for which it needs Python. A busy machine will
+# do, but a quiet one gives steadier figures.
 bench-mcp: build tools bench-guests
 	cd bench && go build -o ../$(BENCH)/mcp ./cmd/mcp
 	test/mcp/python.sh
@@ -471,22 +472,22 @@ bench-languages: build
 	bench/fastapi/install.sh
 	@$(BENCH)/languages -server bin/toolsrv -fastapi "$(CURDIR)/.venv/fastapi/bin/python $(CURDIR)/bench/fastapi/server.py"
 
-# bench-capabilities measures what a tool pays to use what it was granted: HTTP, KV, and other tools. It needs quiet.
+# bench-capabilities measures the cost of using grants: HTTP, KV, and other tools. It needs quiet.
 bench-capabilities: bench-guests
 	cd bench && go build -o ../$(BENCH)/capabilities ./cmd/capabilities
 	@$(BENCH)/capabilities -guests $(BENCH)
 
-# bench-operate measures what tokens, switches, lists and the admin interface cost and how soon they are in force. It needs quiet.
+# bench-operate measures what tokens, switches, lists and the admin interface cost and how soon they take effect. It needs quiet.
 bench-operate: build bench-guests
 	cd bench && go build -o ../$(BENCH)/operate ./cmd/operate
 	@$(BENCH)/operate -guests $(BENCH) -server bin/toolsrv
 
-# bench-see measures what it costs to look at a server: metrics, traces and the like. It needs quiet.
+# bench-see measures what it costs to observe a server: metrics, traces and the like. It needs quiet.
 bench-see: build bench-guests
 	cd bench && go build -o ../$(BENCH)/see ./cmd/see
 	@$(BENCH)/see -guests $(BENCH) -server bin/toolsrv
 
-# bench-fleet measures what many replicas ask of one state in NATS. It needs quiet, and 1 GiB for 1,000 replicas.
+# bench-fleet measures the load of many replicas on one state in NATS. It needs quiet, and 1 GiB for 1,000 replicas.
 bench-fleet:
 	cd bench && go build -o ../$(BENCH)/fleet ./cmd/fleet
 	@$(BENCH)/fleet
@@ -528,13 +529,13 @@ attack: build
 	cd bench && go build -o ../build/attack ./cmd/attack
 	@build/attack -server bin/toolsrv $(if $(filter list,$(ATTACK)),-list,$(if $(ATTACK),-only $(ATTACK)) $(if $(CGROUP),-cgroup $(CGROUP)))
 
-# attack-compile compiles hostile functions as large as they are accepted, random ones among them, and large modules of others that must
-# be, and compares what that takes with the bounds, for a quarter of an hour. One kind: make attack-compile SHAPES=nested
+# attack-compile compiles hostile functions of the largest accepted size, also random ones, and large modules of others that must be accepted, and
+# compares the costs with the limits, for a quarter of an hour. One kind: make attack-compile SHAPES=nested
 attack-compile:
 	internal/runtime/instrument/internal/weigh/real.sh build/real
 	TOOLSRV_ATTACK_COMPILE=1 TOOLSRV_ATTACK_SHAPES=40 TOOLSRV_REAL_MODULES=$(CURDIR)/build/real go test ./internal/runtime/instrument/internal/weigh -count 1 -v -timeout 2h -run 'CompileAttack/$(SHAPES)|RandomShapes|RealModules'
 
-# pace measures what a unit of fuel takes in PACE_SHAPES random modules, for some minutes: 1,000 take one.
+# pace measures the time of a unit of fuel in PACE_SHAPES random modules, for some minutes: 1,000 take one.
 PACE_SHAPES ?= 5000
 
 pace:
@@ -558,13 +559,13 @@ ci-long:
 		for t in fuzz pace proofs attack attack-compile soak chaos engines-check test-dist test-windows; do echo "make $$t"; $(MAKE) --no-print-directory $$t; done; \
 		go run ./test/steps long $$tree
 
-# release-check says all that is missing for a release: a tag, a section of CHANGELOG.md, versions of the SDKs, and that ci-long has passed with
+# release-check prints everything that is missing for a release: a tag, a section of CHANGELOG.md, versions of the SDKs, and a passed ci-long with
 # this tree.
 release-check:
 	@go run ./test/steps release
 
-# dist makes all that a release consists of, into dist/ or the folder DIST, which must be empty; test-dist uses each of them as its user would, which
-# takes long; with SHORT=1, as in .ci/run, it tests what needs no programs for all systems.
+# dist makes all files of a release in dist/ or the folder DIST, which must be empty; test-dist uses each of them as its user would, which takes long;
+# with SHORT=1, as in .ci/run, it tests what needs no programs for all systems.
 DIST ?= dist
 
 dist:
@@ -577,8 +578,8 @@ setup-dist:
 test-dist:
 	cd deploy && $(GO_TEST) -count=1 -timeout 30m $(if $(SHORT),-short) ./...
 
-# fuzz runs every fuzz target for FUZZTIME, some seconds each, or those of the package in the folder FUZZ. .ci/run tries only the inputs that git has:
-# what has passed there must not depend on chance.
+# fuzz runs every fuzz target for FUZZTIME, some seconds each, or those of the package in the folder FUZZ. .ci/run only tries the inputs in git,
+# because its results must not depend on chance.
 FUZZ ?= .*
 
 fuzz:
@@ -610,22 +611,23 @@ fixtures-check: .venv/fixtures
 	python3 -m venv $@.tmp && $@.tmp/bin/pip install --quiet --disable-pip-version-check $(WASMTIME)
 	mv $@.tmp $@
 
-# test-clients has real clients take the document and the running service: a generated Go client and schemathesis.
+# test-clients uses the document and the running service with real clients: a generated Go client and schemathesis.
 test-clients:
 	test/clients/run.sh
 
-# test-collector has the receiver of OpenTelemetry's collector take what a server tells. It needs the proxy of Go's modules the first time.
+# test-collector sends a server's telemetry to the receiver of OpenTelemetry's collector. It needs the proxy of Go's modules the first time.
 test-collector:
 	cd test/collector && $(GO_TEST) -count=1 ./...
 
-# test-nats has servers keep their state in NATS, one node and three in its process, and holds the state to what all promise with the race detector, too.
-# Most tests wait for nodes to notice something, so more run at once than there are processors. It needs the proxy of Go's modules the first time.
+# test-nats runs servers with their state in NATS, one node and three in its process, and tests the promises of every state, also with the race
+# detector. Most tests wait for nodes to notice something, so more run at once than there are processors. It needs the proxy of Go's modules the first
+# time.
 test-nats:
 	cd test/nats && $(GO_TEST) -count=1 -parallel 4 ./...
 	cd test/nats && CGO_ENABLED=1 $(GO_TEST) -race -count=1 -parallel 4 -run 'TestConformance|OfReplicas|TestRefused|TestLarge|TestForeign|TestNewer|TestWatch|TestPeers|TestFirst|TestBucketTogether|TestAuditOfAll|TestSessions|Elsewhere' ./...
 
-# test-mcp has the clients of others take the running service over MCP: the official conformance suite, the SDKs for TypeScript
-# and Python, FastMCP's client, the Inspector, and the programs of examples/agents. It needs npm and Python and, the first time, their registries.
+# test-mcp uses the running service with other projects' clients over MCP: the official conformance suite, the SDKs for TypeScript and Python,
+# FastMCP's client, the Inspector, and the programs of examples/agents. It needs npm and Python and, the first time, their registries.
 test-mcp:
 	test/mcp/run.sh
 
@@ -633,7 +635,7 @@ test-mcp:
 vuln:
 	go run $(GOVULNCHECK) ./...
 
-# clean leaves tools of your own in build/tools: sources, such as the script that README.md begins with.
+# clean keeps your own tools in build/tools: sources, such as the script at the beginning of README.md.
 clean:
 	@[ ! -d build ] || find build -depth ! -type d ! \( -path 'build/tools/*' ! -name '*.wasm' ! -name '*.tmp' \) -delete
 	@[ ! -d build ] || find build -depth -type d -empty -delete

@@ -17,7 +17,7 @@ import (
 
 // A Target is the running server on which operations run.
 type Target struct {
-	// Service is what the server serves.
+	// Service is the service behind the server.
 	Service *core.Service
 	// Server has what only package server knows.
 	Server Server

@@ -123,7 +123,7 @@ func Copies(name, summary string, copy func(ctx context.Context, r *Request, w i
 	return o
 }
 
-// Takes returns an operation that makes a change with bytes, which run reads with Body: at most most of them. Its arguments are in the query, as for
+// Takes returns an operation that makes a change with bytes, which run reads with Body. most bounds them. Its arguments are in the query, as for
 // [Looks].
 func Takes[In, Out any](name, summary string, most int64, run func(ctx context.Context, r *Request, in In) (Out, error)) Operation {
 	o := Changes(name, summary, run)

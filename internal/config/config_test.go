@@ -278,7 +278,7 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-// TestParseOpensNothing shows that Parse is safe for text from anywhere.
+// TestParseOpensNothing shows that Parse is safe for untrusted text.
 func TestParseOpensNothing(t *testing.T) {
 	t.Parallel()
 	if c := parse(t, `auth.tokens_file = "/nonexistent"`); c.Auth.Tokens != nil {

@@ -277,7 +277,7 @@ type Body struct {
 	most   int64
 }
 
-// NewBody returns a body of at most most bytes, which is counted for the caller of a call.
+// NewBody returns a body of up to most bytes, which is counted for the caller of a call.
 func (v *Invoker) NewBody(call *wasmtools.Call, most int64) *Body {
 	return &Body{memory: v.memory, buffer: buffer{call: call}, most: min(most, math.MaxInt64-1)}
 }

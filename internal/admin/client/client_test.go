@@ -120,7 +120,7 @@ func TestSlowServers(t *testing.T) {
 	}
 }
 
-// TestGivenUp has whoever asks not wait any longer: that is not the server's fault.
+// TestGivenUp has a caller that stops waiting: that is not the server's fault.
 func TestGivenUp(t *testing.T) {
 	t.Parallel()
 	arrived := make(chan struct{}, 1)

@@ -202,7 +202,7 @@ func secretNames(headers []header) (names []string) {
 type filling struct {
 	secrets Secrets
 	who     *wasmtools.Principal
-	missing func(name string) // is called if who has no secret of its own with this name
+	missing func(name string) // called if the caller has no secret of its own with this name
 }
 
 // inject sets the headers that the rule has for t, in place of the guest's headers with the same names. It reports whether it put in a secret. The

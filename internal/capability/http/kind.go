@@ -71,15 +71,15 @@ func (r *Rule) Keys(directory string) key.Table {
 		"private": keys.List(`a list such as ["10.0.0.0/8"]`, keys.Prefix(&r.Private)),
 		// how many redirects are followed; 0, the default: the tool gets the answers 3xx themselves
 		"redirects": keys.Quantity(limittable.Count, 0, MaxRedirects, func(n int64) { r.Redirects = int(n) }),
-		// headers, by entries of `http`, written as they are there | what is [put into requests](capabilities.md#http) that the entry matches.
-		// `${secret:name}` stands for a secret, `${secret:name@principal}` for [the caller's own](capabilities.md#each-callers-own), and `${principal}`
-		// for who calls
+		// headers, by entries of `http`, written as they are there | headers that are [put into requests](capabilities.md#http) which the entry
+		// matches. `${secret:name}` stands for a secret, `${secret:name@principal}` for [the caller's own](capabilities.md#each-callers-own), and
+		// `${principal}` for who calls
 		"headers": keys.Entries(&r.Headers, `a table such as {"https://api.example.com" = {Authorization = "Bearer ${secret:key}"}}`, service,
 			func(to *map[string]string) keys.Reader {
 				return keys.Entries(to, `a table such as {Authorization = "Bearer ${secret:key}"}`, headerName,
 					func(to *string) keys.Reader { return keys.Word(to, "a string", headerValue) })
 			}),
-		// whether requests say which [trace](operations.md#traces) they are part of, where it is recorded; `false` if it is missing
+		// whether requests say which [trace](operations.md#traces) they are part of, if it is recorded; `false` if it is missing
 		"traceparent": keys.Boolean(&r.Traceparent),
 		// file with certificates, PEM, that are trusted beside those of the system
 		"ca": keys.Word(&r.CA, "a path", keys.Path(directory, true)),

@@ -48,7 +48,7 @@ func (i intervals) unsettled(info fs.FileInfo, since, now time.Time) time.Durati
 }
 
 // touchedLast reports whether the last change to a file was not a write but a new name, owner or mode: then its change time is later than its
-// modification time. It is false where the system doesn't tell.
+// modification time. It returns false if the system has no change time.
 func touchedLast(info fs.FileInfo) bool {
 	changed, ok := touched.At(info)
 	return ok && changed.After(info.ModTime())

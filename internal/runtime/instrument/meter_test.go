@@ -97,6 +97,7 @@ func endless() map[string][]byte {
 // Proves: A tool stops
 func TestMeteringBites(t *testing.T) {
 	t.Parallel()
+	testkit.SkipEmulated(t, "it measures what code takes")
 	if testkit.Race(t) {
 		t.Skip("on one goroutine, and the race detector makes slices longer")
 	}
@@ -106,10 +107,8 @@ func TestMeteringBites(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			most, middle := time.Millisecond, time.Hour
-			if testkit.Emulated() {
-				most *= 20 // time for translating what runs only once
-			}
+			const most = time.Millisecond
+			middle := time.Hour
 			for range 3 {
 				took := takeSlices(t, r)
 				if len(took) == 0 {

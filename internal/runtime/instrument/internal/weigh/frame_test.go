@@ -16,6 +16,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/runtime/instrument/internal/weigh"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // A measured function has the predicted and the real size of its frame.
@@ -155,8 +156,12 @@ func skipUnread(t *testing.T) {
 func TestFrames(t *testing.T) {
 	t.Parallel()
 	skipUnread(t)
+	sizes := [][2]int{{30, 300}, {300, 20}}
+	if testkit.Emulated() { // in which it takes ten times as long
+		sizes = sizes[:1]
+	}
 	for _, s := range shapes() {
-		for _, size := range [][2]int{{300, 20}, {30, 300}} {
+		for _, size := range sizes {
 			module := s.make(size[0], size[1])
 			if len(module) > 100_000 {
 				continue

@@ -48,7 +48,7 @@ var edges = map[string][]string{
 	"internal/origin": {"internal/text"},
 	// Decides where a request may go; connects to nothing.
 	"internal/reach": {},
-	// The URLs that tests of it share.
+	// URLs for tests of the package above.
 	"internal/reach/reachtest": {},
 	// Signs with keys that the state has; knows nothing of what is signed.
 	"internal/signing": {"internal/state", "internal/trouble"},
@@ -113,7 +113,7 @@ var edges = map[string][]string{
 	"wasmtools": {"internal/pattern", "internal/progress", "internal/text", "wasmtools/schema", "wasmtools/misfit", "internal/naming"},
 	// Tools that are Go functions: for programs that embed us.
 	"wasmtools/gotool": {"internal/typed", "wasmtools", "wasmtools/schema"},
-	// Knows no tools: what is valid, and what is wrong where it is not.
+	// JSON Schema: whether a value is valid, and if not, why; knows no tools.
 	"internal/schemas": {"internal/text", "internal/jsontree", "wasmtools/misfit"},
 	// The part of it for tools that are Go functions, and for readers of tools.
 	"wasmtools/schema": {"internal/schemas"},
@@ -222,7 +222,7 @@ var edges = map[string][]string{
 	"internal/switches": {"internal/pattern", "internal/state", "internal/text", "wasmtools"},
 	// Everything below the doors, wired together; knows no door, and of requests only the ids for the log.
 	"internal/core": {"internal/signing", "internal/trouble", "internal/otlp", "internal/trace", "internal/events", "internal/metrics", "internal/recent", "internal/rates", "internal/audit", "internal/brought", "internal/tokens", "internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/bucket", "internal/catalog/directory", "internal/catalog/registry", "internal/oci", "internal/signature", "internal/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "internal/state", "internal/state/local", "internal/state/memory", "internal/state/nats", "internal/configured", "runtime/limits", "internal/web", "internal/invoker", "internal/switches", "internal/versions"},
-	// What operators can ask of a running server, once for all ways in; of the server above it, it knows an interface.
+	// The operations on a running server, for HTTP, the socket and the command line; knows the server above it only as an interface.
 	"internal/admin": {"internal/turns", "internal/events", "internal/metrics", "internal/recent", "internal/rates", "internal/slow", "internal/brought", "internal/capability/kv", "internal/personal", "internal/secret", "internal/scope", "internal/tokens", "internal/audit", "internal/state", "internal/switches", "internal/lacking", "internal/text", "internal/typed", "internal/schemas", "internal/pattern", "internal/runtime/account", "internal/catalog", "internal/catalog/bucket", "internal/configured", "internal/core", "wasmtools", "internal/config", "wasmtools/misfit", "internal/admin/reach", "wasmtools/capability", "internal/upload", "internal/versions", "internal/runtime/sandbox"},
 	// Computes what callers can reach through tools and their grants; pure.
 	"internal/admin/reach": {"internal/capability/tools", "internal/personal", "wasmtools", "wasmtools/capability"},
@@ -254,9 +254,9 @@ var edges = map[string][]string{
 	"internal/runtime/sandbox": {"internal/durations", "internal/jsontree", "runtime/limits", "internal/progress", "internal/text", "internal/turns", "internal/runtime/account", "internal/runtime/instrument", "internal/runtime/internal/convention", "internal/runtime/internal/foundry", "internal/runtime/linmem", "internal/runtime/sandbox/internal/paranoid", "internal/runtime/schedule", "internal/runtime/wasmbin", "internal/runtime/hostcall", "internal/runtime/limittable"},
 	// How tools are called, as values; runs nothing.
 	"internal/runtime/internal/convention": {"internal/runtime/wasmbin", "internal/runtime/hostcall"},
-	// Modules become machine code, which it keeps; runs nothing.
+	// Turns modules into machine code, and keeps it; runs nothing.
 	"internal/runtime/internal/foundry": {"internal/durations", "internal/trouble", "internal/apart", "internal/runtime/account", "internal/runtime/codecache", "internal/runtime/compile", "internal/runtime/instrument", "internal/runtime/schedule", "internal/runtime/wasmbin"},
-	// A module becomes code, in a process apart; knows no sandbox.
+	// Turns a module into code, in a separate process; knows no sandbox.
 	"internal/runtime/compile": {"internal/apart", "internal/text"},
 	// Files whose bytes are trusted; knows no compiler.
 	"internal/runtime/codecache": {"internal/ownership"},
@@ -270,23 +270,23 @@ var edges = map[string][]string{
 	"internal/capability/granted": {"internal/runtime/hostcall", "wasmtools"},
 	// Functions of capabilities become the sandbox's.
 	"internal/capability/hostset": {"internal/runtime/hostcall", "runtime/hostabi"},
-	// A set of functions each; they know no sandbox.
+	// One set of functions each. They don't know the sandbox.
 	"internal/runtime/abi1": {"internal/runtime/wasi", "internal/runtime/hostcall"},
 	"internal/runtime/wasi": {"internal/runtime/hostcall"},
 	// What a capability is: a set of functions, and what manifests and configurations say of it.
 	"wasmtools/capability": {"runtime/hostabi", "wasmtools", "wasmtools/config/key", "wasmtools/invoke", "internal/secret", "internal/state", "internal/runtime/hostcall"},
 	// How functions of all capabilities answer.
 	"wasmtools/capability/answer": {"runtime/hostabi", "internal/runtime/hostcall"},
-	// A capability each; they know no sandbox, and no file of a configuration.
+	// One capability each. They know neither the sandbox nor configuration files.
 	"internal/capability/http":     {"internal/tlsfiles", "internal/personal", "internal/jsontree", "internal/reach", "internal/redact", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/secret", "internal/runtime/hostcall", "internal/keys", "internal/runtime/limittable", "internal/trace"},
 	"internal/capability/kv":       {"internal/personal", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/state", "internal/keys", "internal/runtime/limittable"},
 	"internal/capability/secrets":  {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/secret", "internal/runtime/hostcall", "internal/keys"},
 	"internal/capability/settings": {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/schema", "internal/runtime/hostcall", "internal/keys", "wasmtools/misfit"},
 	"internal/capability/tools":    {"internal/rates", "internal/personal", "internal/pattern", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/invoke", "internal/runtime/hostcall", "internal/keys", "internal/invoker", "internal/naming", "internal/fault"},
 	"internal/capability/files":    {"internal/runtime/wasi", "wasmtools", "wasmtools/capability", "wasmtools/config/key", "internal/keys"},
-	// The one list of them.
+	// The one list of capabilities.
 	"internal/capability/builtin": {"wasmtools", "wasmtools/capability", "internal/capability/files", "internal/capability/http", "internal/capability/kv", "internal/capability/secrets", "internal/capability/settings", "internal/capability/tools", "internal/manifest"},
-	// Grants become what the sets are given.
+	// Turns grants into what the sets of functions are given.
 	"internal/capability/broker": {"internal/pattern", "internal/text", "wasmtools", "wasmtools/capability", "internal/config", "internal/secret", "internal/state", "internal/runtime/hostcall", "internal/capability/builtin", "internal/configured", "internal/keys", "internal/manifest", "internal/invoker", "internal/capability/granted"},
 	// What a configuration means for a tool, and how two configurations differ.
 	"internal/configured": {"internal/oci", "internal/rates", "internal/scope", "internal/tokens", "internal/capability/builtin", "internal/keys", "internal/pattern", "internal/runtime/limittable", "internal/text", "runtime/limits", "wasmtools", "wasmtools/capability", "internal/config"},
@@ -302,7 +302,7 @@ var edges = map[string][]string{
 	"internal/certificate": {"internal/claim", "wasmtools", "wasmtools/auth"},
 	// Certificates and keys as files: knows nobody who serves with them.
 	"internal/tlsfiles": {"internal/textfile"},
-	// What tests share that need certificates.
+	// Shared by tests that need certificates.
 	"internal/testkit/certtest": {},
 	// Files that people write.
 	"internal/textfile": {"internal/text"},
@@ -314,7 +314,7 @@ var edges = map[string][]string{
 	"internal/keys": {"internal/pattern", "internal/runtime/limittable", "internal/text"},
 	// The part of it for programs that embed the server.
 	"wasmtools/config": {"internal/config", "wasmtools/capability"},
-	// What capabilities of other programs need of them.
+	// The part of them for capabilities of other programs.
 	"wasmtools/config/key": {"internal/keys", "internal/runtime/limittable"},
 	// Where secrets are, and what they were.
 	"internal/secret": {"internal/personal", "internal/redact", "wasmtools", "internal/text"},

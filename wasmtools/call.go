@@ -17,7 +17,8 @@ type Call struct {
 	Arguments []byte
 	// Principal is who calls. It is never nil if the call comes through package invoker, as all calls of the service do.
 	Principal *Principal
-	// Generation is the one that the call goes by, and so do calls inside it, unless files have changed since. If nil, the current one.
+	// Generation is the generation of the table that decides about the call, and about calls inside it unless files have changed since. If nil, it is
+	// the current one.
 	Generation *Generation
 	// Client returns who makes the call now. If nil, the principal stays who it is.
 	Client Client

@@ -31,7 +31,7 @@ type reflector struct {
 
 	mu    sync.Mutex
 	keys  []string // the keys in requests, of each header
-	noted []string // the requests to elsewhere
+	noted []string // the requests to the server elsewhere
 }
 
 func newReflector(t *testing.T) *reflector {

@@ -66,7 +66,7 @@ func (r *renderer) functions() template.FuncMap {
 			f, err := numeric(v)
 			scale := math.Pow(10, float64(max(-15, min(places, 15))))
 			if math.IsInf(f*scale, 0) {
-				return number(f), err // has no places behind the point
+				return number(f), err // it is too large to have digits after the decimal point
 			}
 			return number(math.Round(f*scale) / scale), err
 		},

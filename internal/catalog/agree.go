@@ -39,7 +39,7 @@ type sharing struct {
 	space state.Space // nil: there is none
 
 	known   bool                  // it was read once
-	record  precedence.Precedence // as it is in the state, with files as told calls them
+	record  precedence.Precedence // as it is in the state, with file names as told returns them
 	version uint64                // of the record; 0 means there is none
 	newer   bool                  // a newer toolsrv wrote it, so it can't be read and must not be changed
 	ended   precedence.Precedence // waits that this process has seen end, and that the record still has
@@ -83,7 +83,7 @@ func (s *sharing) toldAll(p precedence.Precedence) precedence.Precedence {
 	return all.Sorted()
 }
 
-// own returns, by keys, what p says of the sources of this process.
+// own returns the part of p that is about the sources of this process, with the keys of their files.
 func (s *sharing) own(p precedence.Precedence) precedence.Precedence {
 	prefixes := map[string]string{}
 	for _, f := range s.r.feeds {

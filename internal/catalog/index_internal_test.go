@@ -169,7 +169,7 @@ func TestKeeperStaysNoted(t *testing.T) {
 	keeper.read = "v1"
 	s.endWait("z")
 	if taken := s.promote(); len(taken) != 1 || len(s.precedence()) > 0 {
-		t.Errorf("%d files take what the keeper does not want, %v is noted", len(taken), s.precedence())
+		t.Errorf("%d files take paths that the keeper does not want; noted: %v", len(taken), s.precedence())
 	}
 }
 

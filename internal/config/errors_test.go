@@ -313,7 +313,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestOneErrorForAValue refuses values on which others depend: there must be no second error that the others lack something.
+// TestOneErrorForAValue refuses values that other keys need. There must be no second error that such a value is missing.
 func TestOneErrorForAValue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{

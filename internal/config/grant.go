@@ -118,7 +118,7 @@ func stateTable(s *State, directory string) key.Table {
 		"certificate": keys.Word(&s.Certificate, "a path", keys.Path(directory, false)),
 		// file with the key of that certificate
 		"key": keys.Word(&s.Key, "a path", keys.Path(directory, false)),
-		// 1 to 32 of `A-Z a-z 0-9 - _` | name of the bucket in NATS: servers with one name have one state
+		// 1 to 32 of `A-Z a-z 0-9 - _` | name of the bucket in NATS: servers with the same name share one state
 		"prefix": keys.Word(&s.Prefix, "a name", bucketName),
 		// how much the last five versions of each file may take there together, for [rollbacks](administration.md#versions-of-files); 0 keeps none
 		"versions": keys.Quantity(limittable.Bytes, 0, 1<<50, func(n int64) { s.Versions = n }),

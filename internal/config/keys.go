@@ -206,7 +206,7 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 			top[name] = d.table(name, t)
 		}
 	}
-	// `rate`, `burst`, `concurrent` | how many calls each caller may make that has no [rate](#rates) of its own
+	// `rate`, `burst`, `concurrent` | how many calls each caller without a [rate](#rates) of its own may make
 	d.known["rates"]["default"] = d.table("rates.default", rateKeys(key.Table{}, &c.Rates.Default))
 	// `rate`, `burst`, `concurrent` | how many calls each address may make while nobody needs a token
 	d.known["rates"]["anonymous"] = d.table("rates.anonymous", rateKeys(key.Table{}, &c.Rates.Anonymous))

@@ -89,7 +89,7 @@ func TestKeys(t *testing.T) {
 		}
 	}
 	for key := range said {
-		t.Errorf("the comment for %s is of no key", key)
+		t.Errorf("the comment for %s belongs to no key", key)
 	}
 	links := regexp.MustCompile(`\]\((#|[a-z-]+\.md)`)
 	text := links.ReplaceAllStringFunc(b.String(), func(link string) string {

@@ -23,7 +23,7 @@ func pinTables(d *document, to *[]Pin) keys.Reader {
 		p.Line = d.line(d.offsets[place])
 		var sum [sha256.Size]byte
 		d.readTable(place, values, key.Table{
-			// a pattern, or a file | which tools, or the file by its name in its source
+			// a pattern, or a file | the tools, or the name of the file in its source
 			"match": keys.Word(&p.Match, `a pattern such as "acme/*", or a file such as "acme/csv.wasm"`, toolsOrFile),
 			// 64 hexadecimal digits | what `sha256sum FILE` prints of a module
 			"sha256": digestOf(&sum, "sha256sum FILE"),

@@ -51,8 +51,8 @@ func sourceTables(d *document, to *[]Source, directory string) keys.Reader {
 			// a tag, a range, a digest | what is served: `"1.2.0"`; `"~1.2"` is the newest version 1.2 that has a tag of three numbers;
 			// `"sha256:…"` is what [push](commands.md#push-pull-and-search) has printed
 			"tag": keys.Word(&s.Tag, `a tag such as "1.2.0", a range such as "~1.2", or a digest`, tag),
-			// file in the form of docker's `config.json`. Without, docker's own in the home of the server's user, and podman's `auth.json`; both may
-			// name helpers. Those of a repository come before those of its host. Logging in again needs no restart
+			// file in the form of docker's `config.json`. Without it, docker's own in the home of the server's user, and podman's `auth.json`; both
+			// may name helpers. Those of a repository come before those of its host. Logging in again needs no restart
 			"credentials": keys.Word(&s.Credentials, "a path", keys.Path(directory, true)),
 			// PEM file of authorities that are trusted in addition to the system's
 			"ca": keys.Word(&s.CA, "a path", keys.Path(directory, true)),
@@ -139,8 +139,8 @@ func signers(d *document, source string, to *[]Signer, directory string) keys.Re
 			// text | the identity, exactly. A `*` at the end, behind an owner as in `https://github.com/acme/*` or behind an `@`, stands for all that
 			// follows
 			"subject": keys.Word(&s.Subject, `an identity such as "ann@example.com"`, subject),
-			// the authorities that certify identities, in the form of Sigstore's `trusted_root.json`. What it has is asked for: an entry in its log, or
-			// else a time that its clock has signed. No network is asked
+			// the authorities that certify identities, in the form of Sigstore's `trusted_root.json`. A signature needs an entry in its log, or if it
+			// has no log, a time that its clock has signed. No network is used
 			"root": keys.Word(&s.Root, "a path", keys.Path(directory, true)),
 		})
 		for name := range values { // an unknown key gets its own error

@@ -203,7 +203,7 @@ func TestTokens(t *testing.T) {
 		"not yet valid":                   {in(map[string]any{"nbf": at(2 * time.Minute)}), "", "it is not valid yet"},
 		"valid from a word":               {in(map[string]any{"nbf": "now"}), "", "it is not valid yet"},
 		"no name":                         {in(map[string]any{"sub": nil}), "", "doesn't name the caller"},
-		"a name that is none":             {in(map[string]any{"sub": []string{"ann"}}), "", "doesn't name the caller"},
+		"a name that is not a string":     {in(map[string]any{"sub": []string{"ann"}}), "", "doesn't name the caller"},
 		"a name that can't be printed":    {in(map[string]any{"sub": "a\nb"}), "", "can't be printed"},
 		"a name that is too long":         {in(map[string]any{"sub": strings.Repeat("x", 200)}), "", "at most 128"},
 		"no rule":                         {in(map[string]any{"groups": []string{"team-b", "team-a-evil", "Team-A"}}), "", "no [[auth.oidc.rule]] matches"},
@@ -311,7 +311,7 @@ func TestRotation(t *testing.T) {
 		}
 	}
 	if got, _ := ask(v, old); got != nil {
-		t.Error("a token of a key that was taken back is let in")
+		t.Error("a token of a withdrawn key is let in")
 	}
 	if v.Version() <= before {
 		t.Error("Version has not grown")

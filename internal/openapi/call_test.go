@@ -100,7 +100,7 @@ func TestBodies(t *testing.T) {
 		{"a number without end", post("/echo", `{"a":`+strings.Repeat("9", 1_000_000)), 422},
 		{"the tool's own limit", post("/ten", `{"a": 123}`), 200},
 		{"over the tool's own limit", post("/ten", `{"a": 1234}`), 413},
-		{"cut by who wraps us", cut, 413},
+		{"cut by a wrapping handler", cut, 413},
 	}
 	for _, tt := range tests {
 		got := serve(app, tt.request)

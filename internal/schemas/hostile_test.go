@@ -45,7 +45,7 @@ var hostileSchemas = []struct{ name, want, text string }{
 	{"a long address", "not a valid address", `{"$id":"https://example.com/` + strings.Repeat("a", 400_000) + `","$defs":{` + numbered(4900, `"d%d":{"$anchor":"a%[1]d"}`) + `}}`},
 	{"an address that grows", "not a valid address", strings.Repeat(`{"$id":"`+strings.Repeat("a", 1000)+`/","not":`, 100) + `{}` + strings.Repeat("}", 100)},
 	{"a long reference", "not a valid reference", `{"$ref":"https://example.com/` + strings.Repeat("a", 400_000) + `"}`},
-	{"a long name of a keyword's mistake", "", `{"properties":{"` + strings.Repeat("a", 400_000) + `":{"minLength":0}}}`},
+	{"a mistake below a long name", "", `{"properties":{"` + strings.Repeat("a", 400_000) + `":{"minLength":0}}}`},
 	{"a long mistake", "/$schema", `{"$schema":"` + strings.Repeat("a", 400_000) + `"}`},
 	{"a long mistake in a format", "correct it", `{"$defs":{"` + strings.Repeat("k", 1000) + `":{"$anchor":"` + strings.Repeat(" ", 400_000) + `"}}}`},
 	{"many mistakes far below", "correct it", strings.Repeat(`{"not":`, 120) + `{"required":[` + strings.Repeat("1,", 400_000) + `1]}` + strings.Repeat(`}`, 120)},

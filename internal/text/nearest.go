@@ -6,7 +6,7 @@ import "strings"
 type Reach struct {
 	// Letters is how many letters may be missing, added, changed or swapped with the next one.
 	Letters int
-	// Share allows one such letter for every Share typed letters. One is always allowed.
+	// Share allows one wrong letter for every Share typed letters. One is always allowed.
 	Share int
 	// Shortest is the least number of bytes of a candidate.
 	Shortest int

@@ -17,12 +17,12 @@ import (
 // Max is how many bytes [Read] reads at most: 1 MiB.
 const Max = 1 << 20
 
-// patience is how long a pipe may take to bring all that it has.
+// patience is how long a pipe may take to deliver everything.
 const patience = 10 * time.Second
 
 var errSilent = fmt.Errorf("it is a pipe, and nobody has written to it and closed it within %v: start what writes to it, or name a file", patience)
 
-// TooLarge is why a file of more than most bytes is refused.
+// TooLarge is the error for a file of more than most bytes.
 func TooLarge(most int) error {
 	return fmt.Errorf("the file is larger than %s", text.Size(int64(most)))
 }
@@ -42,7 +42,7 @@ func UpTo(path string, most int) ([]byte, error) {
 	}
 	defer f.Close()
 	until := time.Now().Add(patience)
-	_ = f.SetReadDeadline(until) // where the system knows none, as for a file on disk, nothing waits, either
+	_ = f.SetReadDeadline(until) // some files have no deadlines, such as those on disk, but reading these doesn't block
 	for {
 		content, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
 		switch {
@@ -64,7 +64,7 @@ func UpTo(path string, most int) ([]byte, error) {
 	}
 }
 
-// Regular reads a regular file as [UpTo] does. It refuses any other: what is read more than once can't be a pipe.
+// Regular reads a regular file as [UpTo] does. It refuses any other, since a pipe can't be read more than once.
 func Regular(path string, most int) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, wrong(path, errors.New("it is not a regular file"))

@@ -15,11 +15,11 @@ func TestRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		content, want, err string
 	}{
-		"text":                {"a = 1\n", "a = 1\n", ""},
-		"empty":               {"", "", ""},
-		"a byte order mark":   {"\ufeffa = 1\n", "a = 1\n", ""},
-		"as much as may be":   {strings.Repeat("#", textfile.Max), strings.Repeat("#", textfile.Max), ""},
-		"a byte more than so": {strings.Repeat("#", textfile.Max+1), "", "text: the file is larger than 1 MiB"},
+		"text":                     {"a = 1\n", "a = 1\n", ""},
+		"empty":                    {"", "", ""},
+		"a byte order mark":        {"\ufeffa = 1\n", "a = 1\n", ""},
+		"as much as is allowed":    {strings.Repeat("#", textfile.Max), strings.Repeat("#", textfile.Max), ""},
+		"a byte more than allowed": {strings.Repeat("#", textfile.Max+1), "", "text: the file is larger than 1 MiB"},
 	} {
 		file := filepath.Join(t.TempDir(), "text")
 		if err := os.WriteFile(file, []byte(test.content), 0o600); err != nil {

@@ -181,7 +181,7 @@ func (p *Places[P, K]) next() (*member[P, *rota[K, line]], *member[K, line]) {
 	return party, party.of.next()
 }
 
-// admit gives a free place to the first request of a party and a key. p.mu is held.
+// admit gives a free place to the first request that waits for this key of this party. The caller holds p.mu.
 func (p *Places[P, K]) admit(party *member[P, *rota[K, line]], of *member[K, line]) {
 	turn := of.of[0]
 	of.of = of.of[1:]

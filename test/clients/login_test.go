@@ -68,7 +68,7 @@ func TestLogin(t *testing.T) {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	want("a token by a key that was taken back", good, "/shop/order", 401, "unauthorized")
+	want("a token signed with a withdrawn key", good, "/shop/order", 401, "unauthorized")
 }
 
 // A loginClient logs people in as agents do.

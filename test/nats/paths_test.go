@@ -64,7 +64,7 @@ func (p *pair) put(directory string) {
 	testkit.Put(p.t, to, "x.wasm", tool(p.t, text, "", 0, "x"))
 }
 
-// serves reports whether the file of a directory has the path, and how many files are refused.
+// serves returns a function that reports whether the path /x is served from a directory, and this many files are refused.
 func (p *pair) serves(directory string, refused int) func() bool {
 	folder := map[string]string{"one": p.one, "two": p.two}[directory]
 	return func() bool {

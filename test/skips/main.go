@@ -122,7 +122,7 @@ func follow(events io.Reader, out, file io.Writer, run string) error {
 	for lines.Scan() {
 		var e event
 		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			fmt.Fprintln(out, lines.Text()) // not an event: the tool chain says something
+			fmt.Fprintln(out, lines.Text()) // not an event, but a message of the tool chain
 			continue
 		}
 		key := [2]string{e.Package, e.Test}

@@ -74,7 +74,7 @@ func fillKV(ctx context.Context, s *service) error {
 	return errors.Join(errs[:]...)
 }
 
-// set compares durable writes of a tool that 64 callers call with the writes of as many callers of bbolt's Batch, in a second.
+// set compares durable writes per second: of a tool with 64 callers, and of 64 callers of bbolt's Batch.
 func (b *bench) set(ctx context.Context) (err error) {
 	s, end, err := b.kvGuest(ctx)
 	if err != nil {

@@ -240,7 +240,7 @@ func late(ctx context.Context, w *world, l *ledger) error {
 	return w.brief(ctx, l, nil)
 }
 
-// lateNode makes a node with a clock that is ahead the leader of the state. A key that is kept for a minute must not expire early.
+// lateNode gives a node a clock that is ahead, and makes it the leader of the state. A key that is kept for a minute must not expire early.
 func lateNode(ctx context.Context, w *world, l *ledger) error {
 	return w.brief(ctx, l, func() error {
 		w.nodes.Kill(1)

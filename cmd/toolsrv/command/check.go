@@ -446,7 +446,7 @@ func (c *checked) print(w io.Writer) error {
 		switch {
 		case f.OK:
 			line = fmt.Sprintf("ok       %s: %s", oneLine(f.File), pathList(f.Tools))
-		case f.author: // the first line has the place
+		case f.author: // the reason's first line begins with the place
 			line = fmt.Sprintf("refused  %s:\n%s", oneLine(f.File), quoted(text.Escape(f.Reason)))
 		}
 		if _, err := fmt.Fprintln(w, line); err != nil {

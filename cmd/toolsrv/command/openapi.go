@@ -178,7 +178,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 	if err != nil {
 		return nil, err
 	}
-	before := len(listeners) > 0 // clients may be waiting: another process has served them
+	before := len(listeners) > 0 // clients may be waiting, since another process has served them until now
 	if !before {
 		listeners = o.supervisor.Listeners
 	}
@@ -215,7 +215,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 	go heap.Keep(ctx, core.MemoryOf(c).Heap) // it ends with the command
 	tools, s, err := openServer(ctx, c, server.Options{Listeners: listeners, Awaited: len(listeners) > 0, Load: o.loadPublic}, core.Options{Logger: logger})
 	if ctx.Err() != nil && err != nil {
-		return nil, nil // stopped before it had begun
+		return nil, nil // stopped before the server had started
 	}
 	if err != nil {
 		return nil, err
@@ -270,7 +270,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 		next.close()
 		next = nil
 	}
-	if next != nil && err != nil { // such as a state that was given up, which a restart should mend
+	if next != nil && err != nil { // such as a state store that failed, which a restart should mend
 		logger.Error("the server did not shut down cleanly, and is restarted anyway", "error", err)
 		err = nil
 	}
@@ -306,7 +306,7 @@ func (o *openAPI) reload(s *server.Server) error {
 	return s.Reload(c)
 }
 
-// loadPublic is loadSoon, in the form in which every program has a configuration.
+// loadPublic is loadSoon, but returns the configuration as the exported type.
 func (o *openAPI) loadPublic() (*public.Config, error) {
 	c, err := config.Opaque(o.loadSoon())
 	return (*public.Config)(c), err

@@ -57,7 +57,7 @@ func newUpdate() *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "update",
-		Short: "Move what is locked to what the registries have now, and show what changes",
+		Short: "Lock what the registries have now, and show what changes",
 		Long: `Compare toolsrv.lock with what the tags and ranges of the configuration are now: which tools come,
 go or change, what they need, and their sizes. Everything is pulled and compared before the first
 line is printed; only then is the file written. Nothing is run. A server serves the locked content

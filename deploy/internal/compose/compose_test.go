@@ -39,7 +39,7 @@ func TestCompose(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || len(s.CapAdd) > 0 || s.Privileged || !slices.Contains(s.SecurityOpt, "no-new-privileges:true") {
-		t.Errorf("the container may more than it has to: %+v", s)
+		t.Errorf("the container has more privileges than it needs: %+v", s)
 	}
 	if s.MemLimit == 0 || s.PidsLimit == 0 {
 		t.Errorf("limits of memory and processes: %d, %d", s.MemLimit, s.PidsLimit)
@@ -96,7 +96,7 @@ func TestMonitoring(t *testing.T) {
 			t.Errorf("%s has the files %q, want %q", name, got, want)
 		}
 		if !slices.Equal(s.CapDrop, []string{"ALL"}) || s.Privileged || s.MemLimit == 0 || !pinned.MatchString(s.Image) {
-			t.Errorf("%s may more than it has to, or its image can be replaced: %+v", name, s)
+			t.Errorf("%s has more privileges than it needs, or its image can be replaced: %+v", name, s)
 		}
 		for _, port := range s.Ports {
 			if port.HostIP != "127.0.0.1" {

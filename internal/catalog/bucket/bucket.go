@@ -313,7 +313,7 @@ func (b *Bucket) tell() {
 	for _, c := range []chan struct{}{b.changes, b.noted} {
 		select {
 		case c <- struct{}{}:
-		default: // it has been told already
+		default: // a notification is already pending
 		}
 	}
 }

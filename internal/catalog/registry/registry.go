@@ -57,7 +57,7 @@ const (
 
 // A Source is a source with one module of a registry. Close it after the Catalog that uses it.
 type Source struct {
-	options Options // Locked, Mirrors and Registry are as at the start
+	options Options // Locked, Mirrors and Registry keep their first values
 	asks    atomic.Pointer[asked]
 
 	changes chan struct{}
@@ -287,7 +287,7 @@ func (s *Source) hold(next *held, err error) {
 	if told {
 		select {
 		case s.changes <- struct{}{}:
-		default: // it has been told already
+		default: // a notification is already pending
 		}
 	}
 }

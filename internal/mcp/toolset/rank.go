@@ -55,7 +55,7 @@ const (
 	fitsWhole
 )
 
-// likeness is the factor for each fit.
+// likeness is by how much each kind of fit counts.
 var likeness = [...]float32{fitsPart: 0.3, fitsBegin: 0.7, fitsWhole: 1}
 
 // rank returns the best tools of a view for a query, best first and at most most of them, and how many tools have any of its words. A tool is better

@@ -32,8 +32,8 @@ var (
 	ErrNoMemory = errors.New("the system has no memory for code")
 )
 
-// Here compiles a module in this process, with so many workers. If there are several, nobody can recover from a panic. Meanwhile it uses a directory
-// of its own below scratch.
+// Here compiles a module in this process. If there are several workers, nobody can recover from a panic. While it runs, it uses a directory of its
+// own below scratch.
 func Here(scratch string, module []byte, workers int) (f File, err error) {
 	dir, err := os.MkdirTemp(scratch, "compile-")
 	if err != nil {

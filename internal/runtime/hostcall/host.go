@@ -82,7 +82,7 @@ type Run struct {
 	Principal fmt.Stringer
 	// Grants are the tool's grants, indexed by the numbers of the sets. The slice may be shorter than the number of sets.
 	Grants []any
-	// Settings are the program's settings. A start has them, too.
+	// Settings are the program's settings. They are also set while a program starts.
 	Settings []byte
 }
 

@@ -71,7 +71,7 @@ func FuzzRewrite(f *testing.F) {
 		}
 		again, err := rewrite(module)
 		if err != nil || !slices.Equal(again.Module, r.Module) {
-			t.Fatalf("rewritten again it is another: %v", err)
+			t.Fatalf("a second rewrite gives another module: %v", err)
 		}
 		if _, err := rewrite(r.Module); err == nil {
 			t.Error("what was rewritten is rewritten again")

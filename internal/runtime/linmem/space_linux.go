@@ -47,7 +47,7 @@ func release(space []byte) error {
 	return unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(space)), uintptr(len(space)))
 }
 
-// tails returns how many mappings the part of a memory takes that is reserved but not used yet.
+// tails returns how many mappings the unused part of a reserved memory takes.
 func tails() int {
 	if strict() {
 		return 1

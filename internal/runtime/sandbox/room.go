@@ -33,7 +33,7 @@ func (p *peak) note(size int64) {
 // expect returns how many bytes the next run will probably need: at least size, which it begins with. limit bounds the estimate.
 func (p *peak) expect(size, limit int64) int64 { return max(size, min(p.bytes.Load(), limit)) }
 
-// claim makes the account hold at least that many bytes of memory for the run, for an instance that is to be made. If there is no room, the run gives
+// claim reserves at least that many bytes of memory in the account, for an instance that the run is going to make. If there is no room, the run gives
 // back what it has, and waits for the whole amount until ctx is done. At first it only waits for other calls to end; after a moment it also frees
 // idle memory. The error is an *Error.
 func (r *run) claim(ctx context.Context, e *Engine, bytes int64) error {

@@ -123,7 +123,7 @@ func TestSum(t *testing.T) {
 	}
 	function, code := section(3, vec(b(0))), section(10, vec(b(2, 0, 0x0b)))
 	if sum(module(types, function, section(8, b(0)), code)) == sum(module(types, function, section(12, b(0)), code)) {
-		t.Error("a start of function 0 and a count of 0 data segments have one sum")
+		t.Error("a start of function 0 and a count of 0 data segments have the same sum")
 	}
 	between := custom("between", string(section(8, b(0)))) // the content of a custom section is not a section
 	parts := [][]byte{types, function, code, section(11, vec([]byte("\x01\x03abc")))}

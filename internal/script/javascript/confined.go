@@ -94,7 +94,7 @@ func checkNesting(name, content string) error {
 	switch path.Ext(name) {
 	case ".ts", ".mts", ".cts", ".js", ".mjs", ".cjs", ".json":
 	case ".tsx", ".jsx":
-		return errors.New("JSX is not read here: bundle it with toolsrv build")
+		return errors.New("JSX is not supported here: bundle it with toolsrv build")
 	default:
 		return nil
 	}

@@ -60,7 +60,7 @@ func TestConfined(t *testing.T) {
 			return write(root, "tsconfig.json", `{"extends": "../secret.json", "compilerOptions": {"paths": {"*": ["../*"]}}}`)
 		}},
 		{"a source map of its own", "export {}\n//# sourceMappingURL=../secret.js", "", nil},
-		{"JSX", `import "./a.tsx"`, "JSX is not read here", func(root string) error { return write(root, "a.tsx", "<a/>") }},
+		{"JSX", `import "./a.tsx"`, "JSX is not supported here", func(root string) error { return write(root, "a.tsx", "<a/>") }},
 		{"a large file", `import "./large.js"`, "it has more than 2 MiB", func(root string) error {
 			return write(root, "large.js", strings.Repeat("//\n", 1<<20))
 		}},

@@ -20,7 +20,7 @@ type project struct {
 	folder string
 	// Dependencies are the libraries that the script needs, in pip's form: all are put into its tool.
 	Dependencies []string
-	// Offered are the libraries of the whole project, if it lists none for its tools. Those that the script imports are put into its tool.
+	// Offered are the libraries of the whole project, if it lists none for its tools. A tool gets those that its script imports.
 	Offered []string
 	// Pure names libraries whose compiled parts are left out, because they work without.
 	Pure []string

@@ -39,7 +39,7 @@ func (c *clock) now() time.Time {
 	return now
 }
 
-// set takes over the time that a server told between two moments.
+// set adopts the time said, which a server reported at some moment between asked and answered.
 func (c *clock) set(asked, answered, said time.Time, log *slog.Logger) {
 	took := answered.Sub(asked)
 	if said.IsZero() || took > sureClock {

@@ -121,7 +121,8 @@ func (r *rights) since(moment time.Time) error {
 	return r.denied
 }
 
-// why returns why a request that began at a moment has failed: a denial since then if err is not an answer, and otherwise err.
+// why returns why a request that began at a moment has failed with err. If err is not an answer of the server, that is a denial since then, if there
+// was one.
 func (r *rights) why(began time.Time, err error) error {
 	if err == nil {
 		return nil

@@ -67,7 +67,7 @@ func (r *room) note(info *jetstream.StreamInfo, at int64, log *slog.Logger) {
 	}
 }
 
-// shareOf returns an account's usage. The account has so many copies of the bucket.
+// shareOf returns an account's usage. copies is how many copies of the bucket the account has.
 func shareOf(info *jetstream.AccountInfo, copies, at int64) *share {
 	most := func(n uint64) int64 { return int64(min(n, 1<<62)) }
 	if tier, ok := info.Tiers[fmt.Sprintf("R%d", copies)]; ok { // a tier's limit counts each copy only once

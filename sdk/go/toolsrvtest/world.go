@@ -24,10 +24,10 @@ import (
 // A tool reaches only what it declares that it needs, as on a server: so a test finds a declaration that was forgotten. The zero World has
 // nothing. Its fields must not be changed during a call; its methods can be called at the same time.
 type World struct {
-	// HTTP answers all requests, whose URLs are absolute. It is called by the tool's goroutine. [FailRequest] makes one fail.
-	// Redirects are answers like any other, as an operator has it by default.
+	// HTTP answers all requests, whose URLs are absolute. It is called by the tool's goroutine. [FailRequest] makes one fail. A redirect is returned
+	// like any other answer, which is the default on a server.
 	HTTP http.Handler
-	// KV is what is kept. A test may look at it, and change it, between calls. What has expired is gone when the tool next looks.
+	// KV holds the keys and values of the tool. A test may look at it, and change it, between calls. What has expired is gone when the tool next looks.
 	KV map[string][]byte
 	// Secrets are the values of secrets, by their names.
 	Secrets map[string]string

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// What compiling may take that is accepted, in a module without 5 MB of code.
+// The most that compiling an accepted module may take, unless it has 5 MB of code.
 const (
 	mostCPU   = 5 * time.Second
 	mostBytes = 512 << 20
@@ -28,7 +28,7 @@ func TestCompileAttack(t *testing.T) {
 	}
 }
 
-// attackWith compiles a shape as large as it is accepted.
+// attackWith compiles a shape at the largest size that is accepted.
 func attackWith(t *testing.T, s shape) {
 	t.Helper()
 	for _, ratio := range [][2]int{{1, 1}, {1, 16}, {16, 1}} {
@@ -86,7 +86,7 @@ func largest(t *testing.T, s shape, ratio [2]int) (n int, best *instrument.Rewri
 	return n, best
 }
 
-// The modules that took a gigabyte and more are refused at once, with the reason.
+// Modules that used to take a gigabyte or more are refused at once, with the reason.
 // Proves: Compiling is bounded
 func TestRefused(t *testing.T) {
 	t.Parallel()
@@ -125,7 +125,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestPredicted compares what is predicted with what is taken, with room for a machine that is busy.
+// TestPredicted compares the predicted cost with the measured one, and leaves room for a busy machine.
 // Proves: Compiling is bounded
 func TestPredicted(t *testing.T) {
 	if testing.Short() || testkit.Race(t) {
@@ -147,7 +147,7 @@ func TestPredicted(t *testing.T) {
 	}
 }
 
-// TestRealModules compiles large modules that must be accepted. make attack-compile puts them into the folder.
+// TestRealModules compiles large real modules, which must be accepted. make attack-compile puts them into the folder.
 func TestRealModules(t *testing.T) {
 	folder, ok := os.LookupEnv("TOOLSRV_REAL_MODULES")
 	if !ok {

@@ -5,8 +5,8 @@ import "github.com/toolsrv/toolsrv/internal/runtime/internal/opcode"
 // An effect is what compiling an instruction that neither branches nor calls does.
 type effect struct {
 	height int8  // values that it adds to the operand stack, or takes from it
-	work   uint8 // machine-independent instructions that are made of it, in quarters
-	memory bool  // it checks an address
+	work   uint8 // machine-independent instructions that the compiler makes of it, in quarters
+	memory bool  // whether it checks an address
 }
 
 // What most instructions cost, in quarters of an instruction.
@@ -17,12 +17,12 @@ const (
 	workBulk    = 120
 )
 
-// effects has what instructions of one byte do, or those behind the prefix of vectors.
+// effects holds the effects of one-byte instructions, or of those with the vector prefix.
 type effects [256]effect
 
 var plain, vectors = plainEffects(), vectorEffects()
 
-// set changes the effects of some ranges, each of which is its first and its last instruction.
+// set changes the effects of ranges of instructions. A range is a pair: its first and its last instruction.
 func (e *effects) set(change func(*effect), ranges ...byte) {
 	for ; len(ranges) > 0; ranges = ranges[2:] {
 		for op := int(ranges[0]); op <= int(ranges[1]); op++ {
@@ -62,7 +62,7 @@ func vectorEffects() (e effects) {
 	e.set(height(-2), 11, 11, 82, 82, 88, 91) // stores, bitselect
 	e.set(height(1), 12, 12)
 	e.set(height(0), 15, 22, 24, 25, 27, 27, 29, 29, 31, 31, 33, 33, 77, 77, 83, 83, 92, 100, 103, 106, 116, 117, 122, 122, 124, 129, 131, 132, 135, 138, 148, 148,
-		160, 164, 167, 170, 192, 196, 199, 202, 224, 227, 236, 239, 248, 255) // splats, lanes, and what takes one operand
+		160, 164, 167, 170, 192, 196, 199, 202, 224, 227, 236, 239, 248, 255) // splats, lanes, and instructions with one operand
 	return e
 }
 

@@ -5,8 +5,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 )
 
-// A Ruler measures a module's functions: how much of the native stack an activation takes, and how many values are moved where ways
-// join. What it allocates for one function it uses for the next.
+// A Ruler measures a module's functions: how much of the native stack an activation takes, and how many values are moved where paths of the control
+// flow join. It reuses its memory for the next function.
 //
 // The compiler keeps a slot for each value that outlives a call or finds no register, and uses no slot twice. Which values
 // these are is known only when it is done. A Ruler reads a body once and notes where each local is set and read. Then it goes
@@ -15,30 +15,30 @@ type Ruler struct {
 	m       *Module
 	steps   []step
 	scopes  []scope
-	open    []int32  // scopes, by their index in scopes
-	sets    []uint64 // for each scope the locals that are set in it
-	words   int      // that a set of locals takes
-	large   []uint64 // locals of 8 bytes
+	open    []int32  // indexes in scopes of those that are open
+	sets    []uint64 // for each scope, the set of locals that are assigned in it
+	words   int      // words in a set of locals
+	large   []uint64 // the set of locals of 8 bytes or more
 	loops   int
-	stack   []bool // operands: true where one is a constant or a local, and takes no slot of its own
-	kept    int    // operands at the bottom that have a slot
+	stack   []bool // the operands: true for a constant or a local, which takes no slot of its own
+	kept    int    // operands at the bottom that already have a slot
 	frame   frameOf
 	joins   []Join
 	endings []ending
 	sweeps  []uint64 // sets of locals for a sweep
-	spent   int      // of maxMeasuredTotal
+	spent   int      // how much of maxMeasuredTotal is used up
 }
 
-// frameOf is what a frame consists of, beside the parts that all have.
+// frameOf is what a frame consists of, besides the parts that all frames have.
 type frameOf struct {
 	locals    int // bytes for values of locals
 	operands  int // operands that outlive a call, or are more than there are registers
-	arguments int // of calls: moving one to its register pushes out what was there
+	arguments int // arguments of calls: moving one to its register pushes out what was there
 	passed    int // values that the largest call passes on the stack
 }
 
-// The figures were fitted to 1,150 functions by compilers, on amd64: half of them take less than two thirds of what is measured,
-// one in a hundred takes more than 1.2 times as much, and none more than twice as much.
+// The figures were fitted to 1,150 functions that compilers made, on amd64. Half of them take less than two thirds of what Measure returns, one in a
+// hundred takes more than 1.2 times as much, and none more than twice as much.
 const (
 	frameBase     = 256
 	frameOperand  = 8
@@ -46,26 +46,26 @@ const (
 )
 
 const (
-	// registers is how many values find a register. The compiler needs the others itself.
+	// registers is how many values fit into registers. The compiler needs the other registers itself.
 	registers = 6
 	// passedRegisters is how many parameters and results a call passes in registers.
 	passedRegisters = 6
-	// bulkOperands is how many values the loops keep that a bulk instruction becomes.
+	// bulkOperands is how many values are kept by the loops that a bulk instruction becomes.
 	bulkOperands = 4
-	// maxMeasured bounds how long a function is measured, and maxMeasuredTotal all functions of a module: steps × words of a
-	// set, in all sweeps. They take some 50 ms, and half a second.
+	// maxMeasured bounds the work of measuring a function, and maxMeasuredTotal that of all functions of a module. The work is steps × words of a
+	// set, summed over all sweeps: some 50 ms, and half a second.
 	maxMeasured      = 16 << 20
 	maxMeasuredTotal = 160 << 20
-	// maxWords bounds what a function may have of locals, in words of 64.
+	// maxWords bounds the locals of a function, in words of 64 locals.
 	maxWords = 64
-	// maxOperands bounds the operands that it may have at a time. A call of two bytes can leave a thousand.
+	// maxOperands bounds the operands that a function may have at a time. A call of two bytes can leave a thousand.
 	maxOperands = 1 << 16
 )
 
-// A step is an instruction that matters.
+// A step is an instruction that matters to the frame.
 type step struct {
 	kind   stepKind
-	at     int32 // a local, or a scope
+	at     int32 // index of a local, or of a scope
 	height int32 // of the operand stack
 }
 
@@ -76,7 +76,7 @@ const (
 	stepSet
 	stepCall
 	stepBranch // to the end of a scope, or the beginning of a loop
-	stepStop   // what follows is not reached from here
+	stepStop   // the next instruction is not reached from here
 	stepOpen
 	stepElse
 	stepClose
@@ -84,30 +84,30 @@ const (
 
 // A scope is a block, loop or if, or the function.
 type scope struct {
-	op      byte // opcode.Else where an if has one
+	op      byte // opcode.Else for an if with an else
 	depth   int32
 	loop    int32 // number among the loops
 	base    int32 // height of the operand stack below its parameters
 	params  int32
 	results int32
-	joins   int32 // ways to its end; of a loop, to its beginning
+	joins   int32 // paths to its end, or to the beginning of a loop
 	at      int32 // offset of the instruction that opens it
-	moved   int32 // locals that are needed where these ways join, and are set on one of them
+	moved   int32 // locals that are needed where these paths join, and are set on one of them
 }
 
-// A Join is a place where several ways join, and on each of them a value is moved for each of Moved locals: the end of a block or if, or the
-// beginning of a loop, which the instruction at an offset in the body opens.
+// A Join is a place where several paths join: the end of a block or if, or the beginning of a loop. At is the offset in the body of the instruction
+// that opens it. On each of the paths a value is moved for each of Moved locals.
 type Join struct{ At, Moved int }
 
-// An ending is what is known of the locals behind a scope, and at the beginning of its else.
+// An ending is what is known of the locals after a scope, and at the beginning of its else.
 type ending struct{ live, kept, elseLive, elseKept []uint64 }
 
 // NewRuler returns a ruler for functions of m.
 func NewRuler(m *Module) *Ruler { return &Ruler{m: m} }
 
-// Measure returns about how many bytes an activation of a function takes, and where more than least locals are moved, in the order of the
-// offsets: these are valid until the next function is measured. It reports false where finding out would take too long. The indices in
-// the body must be valid, and its blocks balanced.
+// Measure returns about how many bytes an activation of a function takes, and the joins where more than least locals are moved, in the order of their
+// offsets. The joins are valid until the next function is measured. It reports false if measuring would take too long. The indices in the body must
+// be valid, and its blocks balanced.
 func (r *Ruler) Measure(t wasmbin.FuncType, body []byte, least int) (frame int, joins []Join, ok bool) {
 	if r.spent > maxMeasuredTotal {
 		return 0, nil, false
@@ -258,7 +258,7 @@ func (r *Ruler) end(other bool) {
 	r.push(int(s.results), false)
 	r.note(stepClose, at)
 	r.open = r.open[:len(r.open)-1]
-	if n := len(r.open); n > 0 { // what is set in it is set in the scope around it
+	if n := len(r.open); n > 0 { // what is set in a scope is set in the scope around it
 		outer, inner := r.of(r.open[n-1]), r.of(at)
 		for w, set := range inner {
 			outer[w] |= set
@@ -292,7 +292,7 @@ func (r *Ruler) push(n int, plain bool) {
 
 func (r *Ruler) pop(n int) { r.level(len(r.stack) - n) }
 
-// level takes the operand stack down to a height. It stands no check of types, so an operand may be missing.
+// level takes the operand stack down to a height. Types have not been checked, so an operand may be missing.
 func (r *Ruler) level(height int) {
 	r.stack = r.stack[:min(max(height, 0), len(r.stack))]
 	r.kept = min(r.kept, len(r.stack))
@@ -316,7 +316,7 @@ func (r *Ruler) call(t Signature) {
 	r.frame.passed = max(r.frame.passed, max(0, t.Params-passedRegisters)+max(0, t.Results-passedRegisters))
 }
 
-// operate does what an instruction that neither branches nor calls does to the operands.
+// operate changes the operands as an instruction does that neither branches nor calls.
 func (r *Ruler) operate(in *wasmbin.Instruction) {
 	height := int(effectOf(in.Op).height)
 	switch {
@@ -346,7 +346,7 @@ func givesNothing(op uint16) bool {
 	}
 }
 
-// stop ends the way that is being read, and passes over what nothing reaches.
+// stop ends the current path, and skips the unreachable code after it.
 func (r *Ruler) stop(body *wasmbin.Reader) {
 	r.note(stepStop, 0)
 	var in wasmbin.Instruction

@@ -19,7 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// A measured function has the predicted and the real size of its frame.
+// A measured is the predicted and the real size of a function's frame.
 type measured struct{ told, real int }
 
 // frames measures the functions of a module, and compiles it.
@@ -49,8 +49,8 @@ func frames(t *testing.T, module []byte) []measured {
 	return all
 }
 
-// nativeFrames compiles a module and returns what each of its functions asks of the stack, which it compares with what is left
-// when it begins.
+// nativeFrames compiles a module and returns how much of the stack each of its functions asks for: a function compares that with what is left when it
+// begins.
 func nativeFrames(t *testing.T, module []byte) []int {
 	t.Helper()
 	dir := t.TempDir()
@@ -87,7 +87,7 @@ func nativeFrames(t *testing.T, module []byte) []int {
 	return all
 }
 
-// nativeFrame finds what a function asks of the stack in its first instructions.
+// nativeFrame finds in a function's first instructions how much of the stack it asks for.
 func nativeFrame(code []byte) (int, error) {
 	if runtime.GOARCH == "amd64" { // push rbp; mov rbp, rsp; sub rsp, n
 		switch sub := [3]byte(code[4:7]); sub {
@@ -116,7 +116,7 @@ func nativeFrame(code []byte) (int, error) {
 	return 0, fmt.Errorf("it begins with % x", code[:40*4])
 }
 
-// TestFramesOfCompilers measures functions by compilers: most that are large take at least half of what was told.
+// TestFramesOfCompilers measures functions that compilers made: most large ones take at least half of what was predicted.
 func TestFramesOfCompilers(t *testing.T) {
 	t.Parallel()
 	skipUnread(t)
@@ -175,7 +175,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestManyOperands has calls that leave more operands than anybody wants to keep: the function isn't measured.
+// TestManyOperands makes calls that leave more operands than anybody wants to keep, so the function isn't measured.
 // Proves: Compiling is bounded
 func TestManyOperands(t *testing.T) {
 	t.Parallel()

@@ -7,8 +7,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/instrument/internal/weigh"
 )
 
-// FuzzWeigh has the code of functions weighed as it stands. What Rewrite accepts has a weight; weighing neither panics nor
-// takes long, whatever the types on the operand stack are.
+// FuzzWeigh weighs the code of functions as it is. What Rewrite accepts has a weight; weighing neither panics nor takes long, whatever the types on
+// the operand stack are.
 // Proves: Compiling is bounded
 func FuzzWeigh(f *testing.F) {
 	for _, s := range shapes() {
@@ -28,7 +28,7 @@ func FuzzWeigh(f *testing.F) {
 	})
 }
 
-// TestAdd adds weights: time one after the other, memory at once.
+// TestAdd shows that times add up, and that the larger number of bytes counts.
 func TestAdd(t *testing.T) {
 	t.Parallel()
 	got := weigh.Weight{Nanos: 3, Bytes: 5}.Add(weigh.Weight{Nanos: 4, Bytes: 2})

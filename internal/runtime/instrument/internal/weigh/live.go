@@ -6,8 +6,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/internal/opcode"
 )
 
-// count counts the values of locals that take a slot. Where more locals than was known are live at the beginning of a loop, it
-// has to sweep again.
+// count counts the values of locals that take a slot. If it finds that more locals are live at the beginning of a loop than it knew, it sweeps again.
 func (r *Ruler) count() bool {
 	heads := make([]uint64, r.loops*r.words)
 	depth := int32(0)
@@ -68,7 +67,7 @@ func (r *Ruler) sweep(heads []uint64) (more bool) {
 			sc := &r.scopes[s.at]
 			if sc.joins > 1 && sc.op != opcode.Loop {
 				sc.moved = 0
-				for w, set := range r.of(s.at) { // where ways join, a local that was set on one of them is another value
+				for w, set := range r.of(s.at) { // where paths join, a local that was set on one of them is another value
 					sc.moved += int32(bits.OnesCount64(set & live[w]))
 					begin(w, set)
 				}
@@ -114,7 +113,7 @@ func (r *Ruler) sweep(heads []uint64) (more bool) {
 	return more
 }
 
-// press has locals kept if there are more values than registers.
+// press marks locals as kept if there are more values than registers.
 func (r *Ruler) press(height int, live, kept []uint64) {
 	over := height - registers
 	for w := range live {
@@ -128,7 +127,7 @@ func (r *Ruler) press(height int, live, kept []uint64) {
 	}
 }
 
-// bytes returns what a set of values takes, of the locals of a word.
+// bytes returns how many bytes the values in one word of a set take.
 func (r *Ruler) bytes(word int, set uint64) int {
 	return 4*bits.OnesCount64(set) + 4*bits.OnesCount64(set&r.large[word])
 }

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 // helper is the argument with which this program is a process that compiles for a server.
 const helper = "compile-module"
 
-// within makes a process compile a module as for a server, and fails unless it is compiled or refused for its cost.
+// within compiles a module in a separate process, as a server would. It fails unless the module is compiled, or refused for its cost.
 func within(t *testing.T, r *instrument.Rewritten) error {
 	t.Helper()
 	self, err := os.Executable()
@@ -62,7 +62,7 @@ func within(t *testing.T, r *instrument.Rewritten) error {
 // Taken is what compiling took.
 type taken struct {
 	CPU   time.Duration
-	Bytes int64 // resident at most, less what was before
+	Bytes int64 // most resident bytes, less those from before
 	Error string
 }
 
@@ -90,7 +90,7 @@ func usage() taken {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		panic(err)
 	}
-	// Getrusage's maximum is the parent's where that was larger.
+	// Getrusage's maximum is the parent's if that was larger.
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		panic(err)

@@ -17,21 +17,21 @@ func (c *code) i32(n int)            { c.b = signed(append(c.b, 0x41), n) }
 func (c *code) get(local int)        { c.index(0x20, local) }
 func (c *code) set(local int)        { c.index(0x21, local) }
 
-// load leaves a value of the memory.
+// load pushes a value from memory.
 func (c *code) load(i int) {
 	c.get(0)
 	c.index(0x28, 2)
 	c.b = number(c.b, i*4)
 }
 
-// vector leaves a vector of the memory.
+// vector pushes a vector from memory.
 func (c *code) vector(i int) {
 	c.get(0)
 	c.op(0xfd, 0, 4)
 	c.b = number(c.b, i*16)
 }
 
-// fold makes one value of n.
+// fold turns n values into one.
 func (c *code) fold(n int) { c.b = append(c.b, bytes.Repeat([]byte{0x73}, n-1)...) }
 
 func number(b []byte, n int) []byte {
@@ -72,7 +72,7 @@ const (
 
 const wide = 200
 
-// A plan is what a module is made of beside the code.
+// A plan is what a module is made of besides the code.
 type plan struct {
 	imports int // functions () -> ()
 	globals int

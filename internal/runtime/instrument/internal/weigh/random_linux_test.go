@@ -16,9 +16,9 @@ import (
 // occur again and again.
 type palette struct {
 	seed   uint64
-	values int   // of sources
-	pieces []int // of random.piece, as often as they are drawn
-	depth  int   // to which they nest
+	values int   // index in sources
+	pieces []int // kinds for writer.piece, which draws from them
+	depth  int   // how deep pieces nest
 }
 
 // randomShape returns the shape of a seed: n values and m pieces.
@@ -116,8 +116,8 @@ func (w *writer) piece(depth int) {
 	}
 }
 
-// TestRandomShapes compares what is predicted with what is taken, for shapes that nobody thought of. With a number in
-// TOOLSRV_ATTACK_SHAPES, it has so many, each as large as it is accepted, and a seed of its own in each run.
+// TestRandomShapes compares the predicted cost with the measured one, for shapes that nobody thought of. TOOLSRV_ATTACK_SHAPES sets how many shapes
+// there are. Each then has the largest size that is accepted, and each run uses new seeds.
 // Proves: Compiling is bounded
 func TestRandomShapes(t *testing.T) {
 	if testing.Short() || testkit.Race(t) {

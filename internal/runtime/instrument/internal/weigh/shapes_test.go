@@ -1,12 +1,12 @@
 package weigh_test
 
-// A shape makes a module that is hard on a compiler, of n values and m branches or whatever its name says.
+// A shape makes a module that is hard on a compiler, with n values and m branches, or whatever its name says.
 type shape struct {
 	name string
 	make func(n, m int) []byte
 }
 
-// sources leave n values, kept alive until drain takes them and leaves one.
+// sources push n values, which stay alive until drain replaces them by one.
 var sources = []struct {
 	name  string
 	plan  func(n int) plan
@@ -118,7 +118,7 @@ var ways = []struct {
 			c.op(0x10, functionNone)
 		}
 	}},
-	{"fills", func(c *code, m int) { // so short that they stay as they are
+	{"fills", func(c *code, m int) { // too short to be changed
 		for range m {
 			c.op(0x20, 0, 0x20, 0, 0x41, 8, 0xfc, 0x0b, 0)
 		}
@@ -375,7 +375,7 @@ func reads(c code, n int) []byte {
 	return c.b
 }
 
-// line makes straight lines of m times the code.
+// line repeats the code m times, without branches.
 func line(before, each, after string) func(n, m int) []byte {
 	return func(_, m int) []byte {
 		var c code

@@ -5,7 +5,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 )
 
-// A Scale weighs the functions of one module, one after the other. What it allocates for one it uses for the next.
+// A Scale weighs the functions of one module, one after the other. It reuses its memory for the next function.
 type Scale struct {
 	m      *Module
 	r      wasmbin.Reader
@@ -14,27 +14,27 @@ type Scale struct {
 	frames []frame
 	blocks []block
 	locals []local
-	rounds []span  // loops that are in no other
-	begins []int32 // of each block: locals whose life begins there, less those whose life ends
+	rounds []span  // outermost loops
+	begins []int32 // for each block, the locals whose life begins there, less those whose life ends
 
 	place
 	height int   // of the operand stack
-	sets   int32 // of locals so far
-	joins  int32 // blocks so far that are reached from several
+	sets   int32 // assignments to locals so far
+	joins  int32 // blocks so far that are reached from several others
 	inside int   // open loops
-	nested int   // loops that were open at most
+	nested int   // the most loops that were open at a time
 }
 
-// A place is where in the control flow an instruction stands, as far as the compiler's costs depend on it.
+// A place is an instruction's place in the control flow, as far as the compiler's costs depend on it.
 type place struct {
 	dead  bool  // nothing leads there
 	depth int32 // blocks above it in the dominator tree
 	head  int32 // block that heads the innermost loop above it in that tree, or -1
-	chain int32 // blocks since the last that is reached from several
+	chain int32 // blocks since the last one that is reached from several
 	known int32 // addresses that are known to be in bounds
 }
 
-// meet makes p the place where it meets another way.
+// meet makes p the place where its path meets another one, which comes from q.
 func (p *place) meet(q place) {
 	switch {
 	case q.dead:
@@ -51,12 +51,12 @@ type block struct {
 	head   int32 // place.head
 	height int32
 	params int32   // of its type
-	sets   int32   // of locals since the ways here parted; of a loop's, in the loop
-	preds  int32   // ways here
-	split  int32   // of these, ways on which the compiler puts a block
+	sets   int32   // assignments to locals since the paths to here parted; for a loop, those in the loop
+	preds  int32   // paths to here
+	split  int32   // how many of these get a block of their own from the compiler
 	before int32   // assignments to locals so far
-	chains float64 // of the ways
-	above  float64 // of a loop's: values that are live at the heads of loops above and at its own
+	chains float64 // sum over the paths
+	above  float64 // for a loop, values that are live at the heads of loops above and at its own
 }
 
 // A frame is an open block, loop, if or the function.
@@ -66,7 +66,7 @@ type frame struct {
 	base  int   // height below the parameters
 	head  int32 // a loop's block
 	entry place
-	least place // where the ways to its end meet
+	least place // where the paths to its end meet
 	end   block // what follows
 }
 
@@ -77,16 +77,16 @@ type span struct{ from, to int32 }
 type local struct {
 	span        // to is 0 while nothing has read it
 	set   int32 // block in which it was last set
-	round int32 // number of the last of Scale.rounds that it was read in: it is live throughout
-	joins int32 // Scale.joins where it was last read
-	links int32 // how often that has changed since it was set
+	round int32 // number of the last of Scale.rounds in which it was read: it is live throughout that loop
+	joins int32 // the value of Scale.joins when it was last read
+	links int32 // how often joins had changed at a read since it was set
 }
 
 // NewScale returns a scale for functions of m.
 func NewScale(m *Module) *Scale { return &Scale{m: m} }
 
-// mostBlocks is how many blocks of a function are counted: more than anybody compiles, since they take half a gigabyte, and each takes
-// a scale 50 bytes.
+// mostBlocks is how many blocks of a function are counted: more than anybody compiles, since compiling so many takes half a gigabyte. The scale needs
+// 50 bytes for each.
 const mostBlocks = 1 << 20
 
 // Count counts what is in a function. The indices in its body must be valid, and its blocks balanced. An instruction that can't
@@ -185,7 +185,7 @@ func (s *Scale) fill() {
 	s.height += 2
 	s.open(opcode.Loop, Signature{Params: 1})
 	s.branchIf(0)
-	s.branch(1, 1) // measured: where many locals are live, a fill takes as much as one more way to its end would
+	s.branch(1, 1) // measured: if many locals are live, a fill takes as much as one more path to its end would
 	s.end()
 	s.end()
 }
@@ -239,7 +239,7 @@ func (s *Scale) get(l *local) {
 	if l.from == 0 {
 		l.from = 1
 	}
-	if s.inside > 0 { // its value may be that of the round before
+	if s.inside > 0 { // its value may come from the previous iteration
 		l.round = int32(len(s.rounds))
 		l.from = min(l.from, s.rounds[l.round-1].from)
 	}
@@ -288,7 +288,7 @@ func (s *Scale) branchIf(label uint32) {
 	s.begin(block{preds: 1})
 }
 
-// branch counts a way to a label, on which the compiler puts that many blocks.
+// branch counts a path to a label, on which the compiler puts that many blocks.
 func (s *Scale) branch(label uint32, split int32) {
 	f := &s.frames[len(s.frames)-1-int(label)]
 	passes := f.Results
@@ -302,13 +302,13 @@ func (s *Scale) branch(label uint32, split int32) {
 	s.count[Blocks] += float64(split)
 }
 
-// leave counts a way to the end of a frame.
+// leave counts a path to the end of a frame.
 func (s *Scale) leave(f *frame, split int32) {
 	f.least.meet(s.place)
 	s.way(&f.end, split)
 }
 
-// way counts a way to a block.
+// way counts a path to a block.
 func (s *Scale) way(to *block, split int32) {
 	if !s.dead {
 		to.preds++
@@ -318,7 +318,7 @@ func (s *Scale) way(to *block, split int32) {
 	}
 }
 
-// other begins the other branch of an if.
+// other begins the else branch of an if.
 func (s *Scale) other(f *frame) {
 	f.op = opcode.Else
 	s.height, s.place = f.base+f.Params, f.entry
@@ -330,7 +330,7 @@ func (s *Scale) end() {
 	f := s.frames[len(s.frames)-1]
 	s.frames = s.frames[:len(s.frames)-1]
 	s.leave(&f, 0)
-	if f.op == opcode.If { // in the missing branch, the compiler forgets the addresses that it knows
+	if f.op == opcode.If { // in a missing else branch, the compiler forgets which addresses are in bounds
 		s.other(&f)
 		s.known = 0
 		s.leave(&f, 0)
@@ -367,7 +367,7 @@ func (m *Module) block(in *wasmbin.Instruction) Signature {
 
 // finish sums up the costs that depend on the live locals of each block.
 func (s *Scale) finish() {
-	// cached is how many arguments of the ways to one block a processor's cache still holds, about: more of them cost as much more each.
+	// cached is about how many arguments of the paths to one block fit into a processor's cache. With more, each of them costs more.
 	const cached = 1 << 18
 	s.begins = append(s.begins, make([]int32, len(s.blocks)+2)...)
 	for _, l := range s.locals {
@@ -391,7 +391,7 @@ func (s *Scale) finish() {
 		if b.head >= 0 {
 			head = s.blocks[b.head]
 		}
-		if b.loop { // what is not live at the head above was set since, or in the loop
+		if b.loop { // a value that is not live at the head above was set since then, or in the loop
 			s.blocks[i].above = head.above + min(live, float64(b.sets+b.before-head.before+b.height))
 		}
 		c[Above] += head.above * (1 + split)

@@ -1,10 +1,10 @@
-// Package weigh predicts what it takes to compile a WebAssembly function, without compiling it, and what a call of it takes of the stack.
+// Package weigh predicts what it takes to compile a WebAssembly function, without compiling it, and how much of the stack a call of it takes.
 //
-// wazero's compiler can't be interrupted, and some of its work grows with products: live values × blocks, branches to a label
-// × the way back to where a value was defined, the square of a block's parameters. So a small function can take hours and all
-// of the memory. A [Scale] walks over a function's body once, counts blocks, ways between them and values, and sums up these products or what
-// they can't exceed. The figures were fitted to measurements of hostile functions and of large modules by compilers. They order work, bound
-// what a process that compiles may take, and refuse what is too much if there is no such process.
+// wazero's compiler can't be interrupted, and some of its work grows with products: live values × blocks, branches to a label × the distance back to
+// where a value was defined, the square of a block's parameters. So a small function can take hours and all of the memory. A [Scale] walks over a
+// function's body once, counts blocks, paths between them and values, and sums up these products or their upper bounds. The figures were fitted to
+// measurements of hostile functions and of large modules that compilers made. They order work and bound what a compiling process may take. If there
+// is no such process, they decide what is refused.
 package weigh
 
 import "time"
@@ -12,7 +12,7 @@ import "time"
 // A Weight is what compiling a function or a module is predicted to take.
 type Weight struct {
 	Nanos int64 // on one processor of 2020 or later
-	Bytes int64 // the most at a time, with what the garbage collector has not freed yet
+	Bytes int64 // the most at a time, including what the garbage collector has not freed yet
 }
 
 // Time is Nanos as a duration.
@@ -34,24 +34,24 @@ type Module struct {
 const (
 	Work     = iota // quarters of the compiler's own instructions
 	Reloads         // calls × globals that are read again after them
-	Blocks          // basic ones, and those that the compiler puts on ways between them
-	Dominate        // ways between blocks × blocks above them in the dominator tree
+	Blocks          // basic ones, and those that the compiler puts on paths between them
+	Dominate        // paths between blocks × blocks above them in the dominator tree
 	Live            // values × blocks in which they are live
-	Above           // values × heads of loops that a block is reached through
-	Joins           // locals × blocks that are reached from several
-	Moves           // locals that come from several places × these places
-	Argument        // parameters of a block × ways to it × parameters, and more of them if there are many
-	Preds           // squares of the ways to one block
+	Above           // values × heads of the loops through which a block is reached
+	Joins           // locals × blocks that are reached from several others
+	Moves           // locals that come from several places × those places
+	Argument        // parameters of a block × paths to it × parameters, and more if there are many parameters
+	Preds           // squares of the number of paths to one block
 	Steps           // blocks that the search for a local's value passes
 	Known           // addresses that are known to be in bounds × blocks
 	products
 )
 
-// A Count has how many there are of each. They are floating-point numbers because some exceed any integer.
+// A Count holds how many there are of each kind. They are floating-point numbers because some exceed any integer.
 type Count [products]float64
 
-// costs has what one of each takes. The figures were fitted to measurements of 180 kinds of hostile functions, so that most take less than
-// is predicted and none takes more than twice as much.
+// costs holds what one of each kind takes. The figures were fitted to measurements of 180 kinds of hostile functions, so that most take less than is
+// predicted and none takes more than twice as much.
 var costs = [products]struct {
 	nanos, bytes float64
 	cause        string
@@ -73,13 +73,13 @@ var costs = [products]struct {
 const (
 	nanosFunction = 6_000
 	bytesFunction = 1_000
-	// nanosGrowth is for each byte that no earlier function needed: the operating system provides it, and the garbage
-	// collector looks at it. The compiler keeps its memory for the next function.
+	// nanosGrowth is the time for each byte that no earlier function needed: the operating system provides it, and the garbage collector looks at it.
+	// The compiler keeps its memory for the next function.
 	nanosGrowth = 1.8
 	most        = 1 << 60
 )
 
-// Weight returns what the function takes if the memory is there already.
+// Weight returns what the function takes if the compiler already has the memory.
 func (c *Count) Weight() Weight {
 	nanos, bytes := float64(nanosFunction), float64(bytesFunction)
 	for i, cost := range costs {

@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/instrument/internal/weigh"
 )
 
-// What grows with a product is weighed as one: twice as much of both weighs four times as much at least.
+// A cost that grows with a product is weighed as a product: twice as much of both factors weighs at least four times as much.
 func TestProducts(t *testing.T) {
 	t.Parallel()
 	shapes := map[string]func(n int) []byte{
@@ -61,7 +61,7 @@ func TestCountRefuses(t *testing.T) {
 	}
 }
 
-// TestManyBlocks has more blocks than are counted: such a number is refused anyway.
+// TestManyBlocks weighs a function with more blocks than are counted: so many are refused anyway.
 // Proves: Compiling is bounded
 func TestManyBlocks(t *testing.T) {
 	t.Parallel()
@@ -72,7 +72,7 @@ func TestManyBlocks(t *testing.T) {
 	}
 }
 
-// TestUnreachable has code that nothing reaches, of a function with many results. Its types are checked, for which the compiler keeps what it leaves.
+// TestUnreachable weighs unreachable code in a function with many results. The compiler checks its types too, and keeps the results for that.
 // Proves: Compiling is bounded
 func TestUnreachable(t *testing.T) {
 	t.Parallel()

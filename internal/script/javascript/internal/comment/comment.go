@@ -1,8 +1,8 @@
-// Package comment reads what the author of a script says of exported functions beside the code: comments for documentation (JSDoc), with the
-// types in them, and TypeScript's annotations. From these come the schemas of tools that have no other. It reads one file.
+// Package comment reads how the author of a script describes exported functions: documentation comments (JSDoc), with the types in them, and
+// TypeScript's annotations. Tools without another schema get theirs from these. It reads one file.
 //
-// It knows the types that most authors write; docs/javascript.md lists them. Any other is an error that says what to write, and counts only if
-// nothing else says what the function takes: a schema is never a guess.
+// It knows the types that most authors write; docs/javascript.md lists them. Any other type is an error that says what to write, but only if nothing
+// else says what the function takes: a schema is never a guess.
 package comment
 
 import (
@@ -12,19 +12,19 @@ import (
 	"github.com/toolsrv/toolsrv/internal/script/javascript/internal/token"
 )
 
-// A Comment is what a file says of an export.
+// A Comment is what a file says about an export.
 type Comment struct {
 	Export      string   `json:"export"`                // the name of the export
-	Name        string   `json:"name,omitempty"`        // what the function is called where that is another: for a default export
+	Name        string   `json:"name,omitempty"`        // the function's own name, if it differs from Export, as in a default export
 	Description string   `json:"description,omitempty"` // the text of the comment, without its tags
-	Order       []string `json:"order,omitempty"`       // the names of parameters; none: the function takes the arguments as one object
+	Order       []string `json:"order,omitempty"`       // the names of the parameters; if empty, the function takes its arguments as one object
 	Parameters  *schema  `json:"parameters,omitempty"`  // nil: nothing says it
 	Result      *schema  `json:"result,omitempty"`      // nil: nothing says it
 	Place       Place    `json:"place"`                 // where the export stands
-	Error       *Place   `json:"error,omitempty"`       // what can't be said as a schema
+	Error       *Place   `json:"error,omitempty"`       // what can't become a schema
 }
 
-// A Place is one in the file, perhaps with a message. Lines and columns count from 1. Text is the line, if it is not too long to be shown.
+// A Place is a place in the file, perhaps with a message. Lines and columns count from 1. Text is the line, if it is not too long to be shown.
 type Place struct {
 	Message string `json:"message,omitempty"`
 	File    string `json:"file"`
@@ -34,14 +34,14 @@ type Place struct {
 }
 
 const (
-	maxComments = 1000    // exports that are read: a manifest has as many tools
+	maxComments = 1000    // exports that are read: a manifest has at most as many tools
 	maxWork     = 1 << 20 // bytes of named types: each use of a type reads it again
 	maxNames    = 1000    // members of an object, or parameters of a function
 	maxDepth    = 100     // types within types
 	maxLine     = 1000    // bytes of a place's line: each export has its own
 )
 
-// instead is what an author can do about all that is not read.
+// instead is what an author can do about anything that is not supported.
 const instead = "state a schema instead, as in tool({ parameters: … })"
 
 // Read reads a file. The name is for places.

@@ -57,7 +57,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A text of any form takes time that grows with it, and so does what is said of it.
+// The time for any text grows only linearly with it, and so does the size of the answer.
 func TestReadOfHostileFiles(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 18
@@ -108,7 +108,7 @@ func TestReadOfHostileFiles(t *testing.T) {
 	}
 }
 
-// FuzzRead makes it read anything: it must end, in time that grows with the text, and find places in it.
+// FuzzRead reads arbitrary text: Read must end, in time that grows with the text, and return places in it.
 func FuzzRead(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.[jt]s")
 	for _, script := range files {

@@ -16,16 +16,16 @@ type doc struct {
 	description string
 	params      []member
 	returns     *schema
-	returned    string // description of what is returned
-	hidden      bool   // what follows is not for everybody
-	foreign     bool   // it says nothing of what follows, but declares a type
+	returned    string // description of the result
+	hidden      bool   // the function is not public
+	foreign     bool   // it declares a type, and does not describe what follows
 	err         error  // the first mistake in it
 }
 
 var (
-	// margin is what stands before the text of a line.
+	// margin matches what precedes the text of a line.
 	margin = regexp.MustCompile(`(?m)^[ \t\r]*\*? ?`)
-	// link is {@link target text} and its like. The text stays, or else the target.
+	// link matches {@link target text} and similar tags. The text is kept, or without one the target.
 	link = regexp.MustCompile(`\{@link(?:code|plain)?\s+(?:[^}\s|]+[\s|]+)?([^}\s][^}]*)\}`)
 )
 
@@ -91,8 +91,7 @@ func (f *script) braces(s string, closed bool) (*schema, string, error) {
 	return out, rest, p.err
 }
 
-// param reads "{type} [name=default] - description". It adds the parameter to others, or to the one that it is a member of: "options.size" to
-// "options".
+// param reads "{type} [name=default] - description". It adds the parameter to the others, or to its parent: "options.size" to "options".
 func (f *script) param(all []member, s string) ([]member, error) {
 	var m member
 	var err error
@@ -107,7 +106,7 @@ func (f *script) param(all []member, s string) ([]member, error) {
 		name, fallback, _ := strings.Cut(inner, "=")
 		m.name, fallback = strings.TrimSpace(name), strings.TrimSpace(fallback)
 		m.fallback = literal(token.All(fallback))
-		// A text may stand without quotes, as most people write it.
+		// A string may be without quotes, as most people write it.
 		if m.schema != nil && m.schema.is("string") && fallback != "" && (m.fallback == nil || m.fallback[0] != '"') {
 			m.fallback, err = json.Marshal(fallback)
 		}

@@ -17,11 +17,11 @@ type script struct {
 
 type export struct{ name, local string }
 
-// A function is one at the top of a file, or what tool is called with.
+// A function is one at the top level of a file, or the argument of tool(…).
 type function struct {
 	name   token.Token
 	doc    string // the comment above it
-	tool   bool   // the arguments are one object, whatever the parameters look like
+	tool   bool   // it is an argument of tool(…), so its arguments are one object
 	params int    // where its parameters begin, or 0 if none can be read
 	wrong  string // why it can't be read
 }
@@ -33,9 +33,9 @@ type declaration struct {
 	wrong      string // why it can't be read
 }
 
-// statement reads what stands at the top of the file up to the next token there, and notes functions, types and exports.
+// statement reads a statement at the top level of the file, and notes functions, types and exports.
 func (p *parser) statement() {
-	for !p.atEnd() && p.peek().Depth > 0 { // nothing in brackets is at the top
+	for !p.atEnd() && p.peek().Depth > 0 { // nothing in brackets is at the top level
 		p.at++
 	}
 	fn := &function{doc: p.peek().Doc}
@@ -67,13 +67,13 @@ func (p *parser) statement() {
 	}
 }
 
-// ended reports whether a statement at the top ends before the next token.
+// ended reports whether a statement at the top level ends before the next token.
 func (p *parser) ended() bool {
 	t := p.peek()
 	return p.atEnd() || t.Depth == 0 && (t.Is(";") || token.Parted(p.tokens[p.at-1], t))
 }
 
-// list reads { a, b as c }. What another file has is not read.
+// list reads { a, b as c }. Names from other files are skipped.
 func (p *parser) list() {
 	var all []export
 	for p.next(); !p.take("}") && !p.atEnd(); p.take(",") {
@@ -95,7 +95,7 @@ func (f *script) note(fn *function, exported, byDefault bool) {
 		e.name = "default"
 	}
 	if before := f.functions[e.local]; before != nil {
-		before.doc, before.wrong = cmp.Or(before.doc, fn.doc), "a function with several signatures is not read: "+instead
+		before.doc, before.wrong = cmp.Or(before.doc, fn.doc), "a function with several signatures is not supported: "+instead
 	} else if fn.name.Kind == token.Word {
 		if f.functions[e.local] = fn; exported {
 			f.exports = append(f.exports, e)
@@ -103,7 +103,7 @@ func (f *script) note(fn *function, exported, byDefault bool) {
 	}
 }
 
-// function reads a function as far as its parameters, or what tool is called with. It reports whether there is either.
+// function reads a function up to its parameters, or the argument of tool(…). It reports whether there is either.
 func (p *parser) function(fn *function) bool {
 	isAsync := p.take("async")
 	following := p.following()
@@ -127,13 +127,13 @@ func (p *parser) function(fn *function) bool {
 		return false
 	}
 	if p.peek().Is("<") {
-		fn.wrong = "a function with type parameters is not read: " + instead
+		fn.wrong = "a function with type parameters is not supported: " + instead
 	}
 	fn.params = p.at
 	return true
 }
 
-// argument reads what tool is called with: a function, or an object whose member run is one.
+// argument reads the argument of tool(…): a function, or an object whose member run is a function.
 func (p *parser) argument(fn *function) {
 	if !p.peek().Is("{") {
 		p.function(fn)

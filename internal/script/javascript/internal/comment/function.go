@@ -45,7 +45,7 @@ func (f *script) describe(c *Comment, fn *function, said doc) error {
 	return p.err
 }
 
-// result returns the schema of a result's annotation, or nil. It is for the compiler as well, so one that is not read is not a mistake.
+// result returns the schema of a result's annotation, or nil. An unsupported annotation is not a mistake, since the compiler may understand it.
 func (f *script) result(at int) *schema {
 	p := &parser{script: f, tokens: f.tokens, at: at}
 	out := p.union()
@@ -55,7 +55,7 @@ func (f *script) result(at int) *schema {
 	return out
 }
 
-// each returns the schema of parameters that are taken one by one, and their order.
+// each returns the schema of separate parameters, and their order.
 func (p *parser) each(params, said []member) (_ *schema, order []string) {
 	for _, m := range params {
 		if m.taken != nil {
@@ -67,8 +67,8 @@ func (p *parser) each(params, said []member) (_ *schema, order []string) {
 	return p.objectOf(params), order
 }
 
-// oneObject returns the schema of arguments that are one object, or nil if nothing describes it. The object is m of the code; a comment
-// says something of it as a whole (@param {…} args, and perhaps @param args.name), or of each member.
+// oneObject returns the schema of arguments that are one object, or nil if nothing describes it. In the code the object is m. A comment describes it
+// as a whole (@param {…} args, and perhaps @param args.name), or each member.
 func (p *parser) oneObject(m member, said []member) *schema {
 	if len(said) == 1 {
 		whole := said[0]
@@ -86,7 +86,7 @@ func (p *parser) oneObject(m member, said []member) *schema {
 	return p.refined(m.schema, said, m.taken)
 }
 
-// refined returns the schema of an object with what a comment and the code say of its members. An object without members has those of the comment.
+// refined adds to the schema of an object what a comment and the code say of its members. An object without members gets those of the comment.
 func (p *parser) refined(s *schema, said, code []member) *schema {
 	all := slices.Clone(said)
 	if s != nil && s.Properties != nil {
@@ -105,7 +105,7 @@ func (p *parser) refined(s *schema, said, code []member) *schema {
 	return out
 }
 
-// merge adds to members what else is said of them. It fails with unknown, if that is not empty, if there is no such member.
+// merge adds to members what said says of them. If said has a member that all lacks, merge fails with the message unknown, unless that is empty.
 func (p *parser) merge(all, said []member, unknown string) {
 	for _, s := range said {
 		i := slices.IndexFunc(all, func(m member) bool { return m.name == s.name })
@@ -116,7 +116,7 @@ func (p *parser) merge(all, said []member, unknown string) {
 			continue
 		}
 		m := &all[i]
-		if m.schema == nil || s.schema != nil && (!s.schema.is("object") || !s.schema.isPlain()) { // {Object} says no more than an annotation
+		if m.schema == nil || s.schema != nil && (!s.schema.is("object") || !s.schema.isPlain()) { // {Object} adds nothing to an annotation
 			m.schema = s.schema
 		}
 		if s.fallback != nil {

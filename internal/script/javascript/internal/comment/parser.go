@@ -10,14 +10,14 @@ import (
 	"github.com/toolsrv/toolsrv/internal/script/javascript/internal/token"
 )
 
-// A parser goes over tokens, the last of which is of kind End. Its first error takes it to the end, where nothing more is read.
+// A parser reads tokens, the last of which is of kind End. After its first error it skips the rest.
 type parser struct {
 	script *script
 	tokens []token.Token
 	at     int
 	closed bool // whether objects refuse members that they don't name: arguments do, results don't
 	depth  int
-	within []string // the named types that it is in
+	within []string // the named types that are being read
 	err    error
 }
 
@@ -29,7 +29,7 @@ func (p *parser) following() token.Token { return p.tokens[min(p.at+1, len(p.tok
 // atEnd reports whether nothing is left.
 func (p *parser) atEnd() bool { return p.peek().Kind == token.End }
 
-// next goes on, but not beyond the end, and returns what it left.
+// next returns the current token and advances, but not beyond the end.
 func (p *parser) next() token.Token {
 	t := p.peek()
 	if !p.atEnd() {
@@ -38,7 +38,7 @@ func (p *parser) next() token.Token {
 	return t
 }
 
-// take goes on if the next token is what.
+// take advances if the current token is what, and reports whether it was.
 func (p *parser) take(what string) bool {
 	if p.peek().Is(what) {
 		p.at++
@@ -47,16 +47,16 @@ func (p *parser) take(what string) bool {
 	return false
 }
 
-// need goes over what has to come next.
+// need skips the token what, or fails if it is missing.
 func (p *parser) need(what string) {
 	if !p.take(what) {
 		p.refuse()
 	}
 }
 
-// refuse fails because of the next token.
+// refuse fails because of the current token.
 func (p *parser) refuse() {
-	p.fail("%.40s is not read here: %s", cmp.Or(p.peek().Text, "the end of the type"), instead)
+	p.fail("%.40s is not supported here: %s", cmp.Or(p.peek().Text, "the end of the type"), instead)
 }
 
 func (p *parser) fail(format string, args ...any) {
@@ -66,14 +66,14 @@ func (p *parser) fail(format string, args ...any) {
 	p.at = len(p.tokens) - 1
 }
 
-// deeper counts a level that types are nested.
+// deeper counts a level of nested types.
 func (p *parser) deeper() {
 	if p.depth++; p.depth > maxDepth {
 		p.fail("types are nested too deep: %s", instead)
 	}
 }
 
-// until goes to a comma, or to what, or out of these brackets, and returns what it left.
+// until advances to a comma, to what, or out of these brackets, and returns the tokens that it skipped.
 func (p *parser) until(what string) []token.Token {
 	begin, depth := p.at, p.peek().Depth
 	for t := p.peek(); !p.atEnd() && (t.Depth > depth || t.Depth == depth && !t.Is(",") && !t.Is(what)); t = p.peek() {
@@ -82,7 +82,7 @@ func (p *parser) until(what string) []token.Token {
 	return p.tokens[begin:p.at]
 }
 
-// brackets goes over the brackets that begin here, and what is in them. It reports whether they are closed.
+// brackets skips the brackets that begin here, and their content. It reports whether they are closed.
 func (p *parser) brackets() bool {
 	for depth := p.next().Depth; !p.atEnd() && p.peek().Depth > depth; {
 		p.at++
@@ -142,7 +142,7 @@ func (p *parser) primary() *schema {
 	return &schema{}
 }
 
-// named reads what a word stands for.
+// named reads the type that a word stands for.
 func (p *parser) named(name string) *schema {
 	d := p.script.types[name]
 	kind, known := kindsByName[name]
@@ -164,7 +164,7 @@ func (p *parser) named(name string) *schema {
 	return &schema{}
 }
 
-// declared reads a type of the file.
+// declared reads a type that the file declares.
 func (p *parser) declared(name string, d *declaration) *schema {
 	f, wrong := p.script, d.wrong
 	if slices.Contains(p.within, name) {
@@ -173,7 +173,7 @@ func (p *parser) declared(name string, d *declaration) *schema {
 		wrong = "is too large, with all its uses"
 	}
 	if wrong != "" {
-		p.fail("the type %.40s is not read, since it %s: %s", name, wrong, instead)
+		p.fail("the type %.40s is not supported, since it %s: %s", name, wrong, instead)
 		return &schema{}
 	}
 	inner := &parser{script: f, tokens: f.tokens, at: d.begin, closed: p.closed, depth: p.depth, within: append(slices.Clip(p.within), name)}
@@ -188,7 +188,7 @@ func (p *parser) declared(name string, d *declaration) *schema {
 	return out
 }
 
-// members reads the members of an object, or the parameters of a function, from behind the bracket to the closing one.
+// members reads the members of an object, or the parameters of a function, from after the opening bracket to the closing one.
 func (p *parser) members(closing string) (all []member) {
 	for !p.take(closing) && p.err == nil {
 		m := member{description: description(p.peek().Doc)}
@@ -221,7 +221,7 @@ func (p *parser) members(closing string) (all []member) {
 	return all
 }
 
-// fallback reads a default, if there is one, up to a comma or what. What the code computes is its own business.
+// fallback reads a default, if there is one, up to a comma or what. A default that is computed is skipped.
 func (p *parser) fallback(m *member, what string) {
 	if p.take("=") {
 		m.optional, m.fallback = true, literal(p.until(what))
@@ -243,7 +243,7 @@ func (p *parser) pattern() []member {
 	return all
 }
 
-// literal returns the JSON of tokens that are JSON but for the quotes of texts, or nil.
+// literal returns tokens as JSON if they are JSON, whatever the quotes of strings, or nil.
 func literal(written []token.Token) json.RawMessage {
 	var out []byte
 	for _, t := range written {

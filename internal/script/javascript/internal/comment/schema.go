@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A schema is what JSON Schema says of a type. One without any member takes everything.
+// A schema is a JSON Schema of a type. Without any member it accepts everything.
 type schema struct {
 	Type        kinds           `json:"type,omitempty"`
 	Enum        []any           `json:"enum,omitempty"`
@@ -19,13 +19,13 @@ type schema struct {
 	Default     json.RawMessage `json:"default,omitempty"`
 }
 
-// kindsByName has JSON's name of each type with a name of its own. Comments have those of JavaScript's objects, too.
+// kindsByName maps the names of types in JavaScript to JSON's. Comments also use the names of JavaScript's objects.
 var kindsByName = map[string]string{
 	"string": "string", "number": "number", "integer": "integer", "boolean": "boolean", "object": "object", "null": "null",
 	"undefined": "null", "void": "null", "String": "string", "Number": "number", "Boolean": "boolean", "Object": "object", "Array": "array", "array": "array",
 }
 
-// isPlain reports whether a schema says no more than a type.
+// isPlain reports whether a schema says only what the type is.
 func (s *schema) isPlain() bool {
 	return s.Enum == nil && s.AnyOf == nil && s.Items == nil && s.Properties == nil
 }
@@ -44,15 +44,15 @@ func (k kinds) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]string(k))
 }
 
-// A member is one of an object, or a parameter of a function, as the code or a comment has it.
+// A member is a member of an object, or a parameter of a function, as the code or a comment describes it.
 type member struct {
 	name        string
-	schema      *schema // nil where nothing says a type
+	schema      *schema // nil if nothing says its type
 	description string
 	optional    bool
-	fallback    json.RawMessage // the default, if there is one that is a literal
-	members     []member        // in a comment, names that go on, such as options.size
-	taken       []member        // the names that the code takes it apart into
+	fallback    json.RawMessage // the default, if it is a literal
+	members     []member        // in a comment, the members below it, such as options.size
+	taken       []member        // the names into which the code destructures it
 }
 
 // members keep the order in which the author wrote them.
@@ -80,7 +80,7 @@ func union(all []*schema) *schema {
 		return all[0]
 	}
 	out := &schema{}
-	plain, constants := true, true // whether all are types, or values
+	plain, constants := true, true // whether all are types, and whether all are values
 	for _, one := range all {
 		if one.isPlain() && one.Type == nil {
 			return one // any
@@ -106,7 +106,7 @@ func union(all []*schema) *schema {
 	return out
 }
 
-// valueOf returns the schema of a text, a number or a boolean, or nil: a default, where nothing else says what a parameter takes.
+// valueOf returns the schema of a default that is a string, a number or a boolean, or nil. It is used if nothing else says a parameter's type.
 func valueOf(value json.RawMessage) *schema {
 	switch c := value[0]; {
 	case c == '"':

@@ -76,7 +76,7 @@ type TokenScopes struct {
 
 // A Token describes a token. Its secret is never shown.
 type Token struct {
-	Name     string   `json:"name" description:"Whose it is."`
+	Name     string   `json:"name" description:"The name of its caller."`
 	ID       string   `json:"id,omitempty" description:"Its beginning, up to the secret."`
 	Scopes   []string `json:"scopes" description:"What it may do."`
 	Networks []string `json:"networks,omitempty" description:"Which addresses may use it; all if missing."`

@@ -316,7 +316,7 @@ func (r *reconciler) finish(l *load) {
 		m.Close()
 	}
 	if errors.As(l.err, new(*sandbox.RoomError)) || errors.As(l.err, new(*toolfile.RoomError)) {
-		if r.index.freed { // perhaps since this load began
+		if r.index.freed { // a module was closed, perhaps since this load began
 			r.publishSoon()
 		}
 	} else if l.err != nil { // this load may have kept others out meanwhile

@@ -121,7 +121,7 @@ func TestDigestHolds(t *testing.T) {
 	}
 	s.Before(func(w http.ResponseWriter, q *http.Request) bool {
 		if strings.Contains(q.URL.Path, "/manifests/sha256:") {
-			q.URL.Path = "/v2/acme/csv/manifests/" + second // the digest that is then served
+			q.URL.Path = "/v2/acme/csv/manifests/" + second // the other artifact is served under the requested digest
 		}
 		return false
 	})

@@ -249,7 +249,7 @@ func (b *Bucket) await(ctx context.Context, name string, version uint64) (file, 
 // IsOn reports whether versions are kept.
 func (b *Bucket) IsOn() bool { return b.options.Versions() > 1 }
 
-// Of returns the versions of a file, the one that was kept last first.
+// Of returns the versions of a file, the newest first.
 func (b *Bucket) Of(f versions.File) ([]versions.Version, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -71,7 +71,7 @@ func ownerOf(p *wasmtools.Principal) owner {
 	return owner{p.String(), p.Origin(), p.Realm(), p.Credential()}
 }
 
-// A session is one client's, over HTTP.
+// A session is a session of one client over HTTP.
 type session struct {
 	*protocol.Conversation
 	id        string
@@ -461,8 +461,8 @@ func (s *Sessions) old(since time.Time) (old []*session) {
 	return old
 }
 
-// tell makes the streams notify the clients whose list has changed. It gets each list once, and without the lock, since requests wait for that, and a
-// changed list takes time to make.
+// tell makes the streams notify the clients whose list has changed. It gets each list once. It does so without the lock, for which requests wait,
+// since a changed list takes time to make.
 func (s *Sessions) tell() {
 	type sight struct {
 		namespace string

@@ -1,5 +1,5 @@
-// Package response sends the answer to one request of the Model Context Protocol over HTTP: as JSON, or, if there are messages
-// before it, as a stream of events that ends with it.
+// Package response sends the answer to one request of the Model Context Protocol over HTTP. The answer is JSON or, if messages come before it, the
+// last event of a stream.
 package response
 
 import (

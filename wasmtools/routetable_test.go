@@ -241,7 +241,7 @@ func TestSwitchesOfWhatComesLater(t *testing.T) {
 	}
 }
 
-// TestSwitchTimes checks which switches there are, and since when.
+// TestSwitchTimes checks the list of switches, with the time of each.
 func TestSwitchTimes(t *testing.T) {
 	t.Parallel()
 	began := time.Now()

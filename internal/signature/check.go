@@ -60,7 +60,7 @@ var errOtherKind = errors.New("it is signed in another way")
 
 func isOtherKind(err error) bool { return errors.Is(err, errOtherKind) }
 
-// told returns what a verified bundle says.
+// told returns the content of a verified bundle.
 func told(c *checker, result *verify.VerificationResult) Statement {
 	s := Statement{PredicateType: PredicateType} // without a statement, it is a plain signature
 	if result.Statement != nil {

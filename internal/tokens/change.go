@@ -453,8 +453,8 @@ func (s *Store) clear(ctx context.Context, name string) error {
 // An amount is a number of tokens, and the bytes of their patterns.
 type amount struct{ tokens, patterns int }
 
-// madeCounts is how long a narrower token counts for its maker, even if it has expired: each has an entry in the audit, and whoever could make tokens
-// without end would push out all other entries.
+// madeCounts is how long a narrower token counts towards its maker's limit, even if it has expired. Each has an entry in the audit, so callers who
+// could make any number of tokens would push out all other entries.
 const madeCounts = 24 * time.Hour
 
 // within returns how many tokens below a token still count, how many there are in all, and which of those that no longer count expired first, if

@@ -318,7 +318,7 @@ func (p *page) stolen() {
 	if eval[bool](p, `"stolen" in window || location.origin !== `+quoted(p.home.String())) {
 		p.t.Errorf("the page has run what it was shown:\n%s", p.shown())
 	}
-	// A tool's frame or link is as bad as its script.
+	// Tools must not be able to add frames or links, either.
 	if found := eval[[]string](p, `[...document.querySelectorAll("iframe, object, embed, base, form[action], meta[http-equiv], a[href^='javascript:' i], a[href^='data:' i], script:not([src])")].map((e) => e.outerHTML.slice(0, 200))`); len(found) > 0 {
 		p.t.Errorf("the page has %q", found)
 	}

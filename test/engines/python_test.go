@@ -120,7 +120,7 @@ def run() -> Any:
 			}
 		}
 	}
-	// A seed gives the same numbers everywhere: these are from Python 3.13 on another machine.
+	// A seed gives the same numbers on all machines: these are from Python 3.13 on another one.
 	if got := calls[0]["same"].([]any)[0]; got != 0.13436424411240122 {
 		t.Errorf("random.Random(1).random(): got %v", got)
 	}

@@ -55,7 +55,7 @@ func (s *Server) drainCalls() {
 	_ = s.http.Shutdown(flush)
 }
 
-// maxCutLines is for how many paths the log names calls that are cut off.
+// maxCutLines is the largest number of paths for which the log lists calls that are cut off.
 const maxCutLines = 50
 
 // logCut logs which calls are about to be cut off.

@@ -131,7 +131,7 @@ func TestNothingTellsOfHiddenTools(t *testing.T) {
 	}
 }
 
-// asIs takes answers as they are.
+// asIs returns answers unchanged.
 var asIs = &http.Transport{DisableCompression: true}
 
 // dump returns the answer to a request.

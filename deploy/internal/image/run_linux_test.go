@@ -48,7 +48,7 @@ func runs(t *testing.T, images map[string]v1.Image) {
 	tools := toolsFor(t, filepath.Join(root, "toolsrv"))
 	secrets := t.TempDir()
 	write(t, filepath.Join(secrets, "tokens"), token+"\n")
-	// A port of the machine's own network, which the test reaches.
+	// The container shares the machine's network, so that the test reaches the port.
 	serve := []string{"openapi", "--address", "127.0.0.1:0", "--auth-tokens-file", "/run/secrets/tokens"}
 	usual := setup{args: serve, binds: map[string]string{"/tools": tools, "/run/secrets": secrets}}
 

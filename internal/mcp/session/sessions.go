@@ -26,7 +26,7 @@ const (
 
 // Options are the settings of Sessions. The zero value is usable.
 type Options struct {
-	// Max is how many sessions are held. To make room for another one, an idle session of the principal with the most sessions is put aside. If none
+	// Max is how many sessions are held. To make room for another one, an idle session of a principal with the most sessions is put aside. If none
 	// of those is idle, the new session is refused. Zero means 10,000.
 	Max int
 	// Idle is how long a session is held without a request or an open stream. Zero means 30 minutes.
@@ -59,16 +59,9 @@ type Sessions struct {
 	mu      sync.Mutex
 	closed  bool
 	byID    map[string]*session
-	owners  map[owner]*list.List // of *session, those used last first
+	owners  owners
 	ended   ended
 	cancels bucket
-}
-
-// An owner is who may use a session: the principal that began it, with the same credential. The rotation of a token does not end the session.
-type owner struct{ name, origin, realm, credential string }
-
-func ownerOf(p *wasmtools.Principal) owner {
-	return owner{p.String(), p.Origin(), p.Realm(), p.Credential()}
 }
 
 // A session is a session of one client over HTTP.
@@ -107,7 +100,7 @@ func New(set *toolset.Set, o Options) *Sessions {
 		keepAlive: cmp.Or(max(o.KeepAlive, 0), rpc.KeepAlive),
 		stop:      make(chan struct{}),
 		byID:      map[string]*session{},
-		owners:    map[owner]*list.List{},
+		owners:    owners{of: map[owner]*owned{}},
 		keys:      o.Keys,
 		peers:     o.Peers,
 		unhear:    func() {},
@@ -137,8 +130,8 @@ func (s *Sessions) Number() int {
 func (s *Sessions) State() (open, most int, by map[string]int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	by = make(map[string]int64, len(s.owners))
-	for o, own := range s.owners {
+	by = make(map[string]int64, len(s.owners.of))
+	for o, own := range s.owners.all() {
 		by[o.name] += int64(own.Len())
 	}
 	return len(s.byID), s.max, by
@@ -230,41 +223,15 @@ func (s *Sessions) put(x *session) (held, victim *session, err error) {
 		return other, nil, nil
 	}
 	if len(s.byID) >= s.max {
-		if victim = s.victim(); victim == nil {
+		if victim = s.owners.victim(); victim == nil {
 			return nil, nil, errFull
 		}
 		s.remove(victim)
 	}
 	s.byID[x.id] = x
-	own := s.owners[x.owner]
-	if own == nil {
-		own = list.New()
-		s.owners[x.owner] = own
-	}
-	x.used, x.place = time.Now(), own.PushFront(x)
+	x.used = time.Now()
+	s.owners.add(x)
 	return x, victim, nil
-}
-
-// victim returns the session to put aside for another one. It belongs to the principal with the most sessions, so a client that starts sessions
-// without end loses its own. It is the session that has been idle for longest, preferably one without a stream. If all of them have running calls,
-// victim returns nil.
-func (s *Sessions) victim() (found *session) {
-	var most *list.List
-	for _, own := range s.owners {
-		if most == nil || own.Len() > most.Len() {
-			most = own
-		}
-	}
-	for e := most.Back(); e != nil; e = e.Prev() {
-		switch x := e.Value.(*session); {
-		case x.busy > 0:
-		case x.stream == nil:
-			return x
-		case found == nil:
-			found = x
-		}
-	}
-	return found
 }
 
 // take returns the session with an id and marks it as used, if it belongs to the namespace and the principal. The caller must give it back.
@@ -300,7 +267,7 @@ func (s *Sessions) give(x *session) {
 
 func (s *Sessions) touch(x *session) {
 	if x.used = time.Now(); !x.gone {
-		s.owners[x.owner].MoveToFront(x.place)
+		s.owners.touch(x)
 	}
 }
 
@@ -386,10 +353,7 @@ func (s *Sessions) remove(x *session) {
 	}
 	x.gone = true
 	delete(s.byID, x.id)
-	own := s.owners[x.owner]
-	if own.Remove(x.place); own.Len() == 0 {
-		delete(s.owners, x.owner)
-	}
+	s.owners.remove(x)
 }
 
 // End ends the sessions of principals that are no longer admitted, with their streams and calls. Each process does so by itself: a process that has
@@ -446,7 +410,7 @@ func (s *Sessions) expire() {
 func (s *Sessions) old(since time.Time) (old []*session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, own := range s.owners {
+	for _, own := range s.owners.all() {
 		for e := own.Back(); e != nil; {
 			x := e.Value.(*session)
 			if !x.used.Before(since) {

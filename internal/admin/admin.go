@@ -60,8 +60,8 @@ type Server interface {
 	Sessions() *Use
 	// Slow returns the slowest calls of the last hour, the slowest first.
 	Slow() []slow.Call
-	// Prepare reads the configuration again and, unless this is only a check, makes what will be in force. An *wasmtools.Error says what is wrong
-	// with the configuration.
+	// Prepare reads the configuration again and, unless this is only a check, builds everything that Apply puts in force. An *wasmtools.Error
+	// says what is wrong with the configuration.
 	Prepare(looks bool) (Prepared, error)
 	// Principals returns the callers that are known by name, sorted by name.
 	Principals() []*wasmtools.Principal

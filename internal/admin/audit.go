@@ -57,14 +57,14 @@ func (r *Request) entry(target string) audit.Entry {
 // AuditArguments are the arguments of the operation audit.
 type AuditArguments struct {
 	After int `json:"after,omitempty" description:"List entries with higher numbers only." minimum:"0"`
-	Last  int `json:"last,omitempty" description:"List only this many of the last ones." minimum:"0"`
-	Limit int `json:"limit,omitempty" description:"How many at most; 0 is 1000." minimum:"0" maximum:"1000"`
+	Last  int `json:"last,omitempty" description:"List only this many of the last entries." minimum:"0"`
+	Limit int `json:"limit,omitempty" description:"How many entries to list at most; 0 means 1000." minimum:"0" maximum:"1000"`
 }
 
 // An Audit is a list of entries of the audit.
 type Audit struct {
 	Entries []audit.Record `json:"entries" description:"The entries, the oldest first."`
-	More    bool           `json:"more" description:"Whether there are others after them."`
+	More    bool           `json:"more" description:"Whether there are more entries after these."`
 	audit.Ends
 }
 
@@ -102,7 +102,7 @@ type VerifyArguments struct {
 // A Verified is the result of verifying the audit.
 type Verified struct {
 	OK      bool   `json:"ok" description:"Whether all entries are unaltered."`
-	Problem string `json:"problem,omitempty" description:"Where they are not."`
+	Problem string `json:"problem,omitempty" description:"If not, where the first problem is, and what it is."`
 	audit.Ends
 }
 

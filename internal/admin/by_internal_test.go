@@ -73,7 +73,7 @@ func TestWorded(t *testing.T) {
 		for _, err := range []error{away, notKept(fmt.Errorf("%w: %w", audit.ErrNotKept, away))} {
 			got, ok := of(err).(*wasmtools.Error)
 			if !ok || got.Code != wasmtools.CodeNotReady || strings.Count(got.Message, "Nothing was changed") != 1 {
-				t.Errorf("%s: %v is told as %v", name, err, got)
+				t.Errorf("%s: the caller's error for %v is %v", name, err, got)
 			}
 		}
 	}

@@ -88,7 +88,7 @@ func (o *Operation) resultSchema(components map[string]json.RawMessage) json.Raw
 // documented returns the parameters of the operation: those in the query, and If-Match for a change.
 func (o *Operation) documented() (all []any) {
 	if o.Changes() {
-		all = append(all, map[string]any{"name": "If-Match", "in": "header", "description": "The ETag that the changed object must have", "schema": map[string]any{"type": "string"}})
+		all = append(all, map[string]any{"name": "If-Match", "in": "header", "description": "The ETag that the object must have before the change", "schema": map[string]any{"type": "string"}})
 	}
 	if len(o.parameters) == 0 {
 		return all

@@ -10,14 +10,14 @@ import (
 type EventsArguments struct {
 	Tool  string `json:"tool,omitempty" description:"List only events of tools that match, such as math/add, math or math/*." maxLength:"1024"`
 	After string `json:"after,omitempty" description:"List events after the one with this id, the oldest first; by default the last ones." maxLength:"64"`
-	Limit int    `json:"limit,omitempty" description:"How many at most; 0 is 100." minimum:"0" maximum:"1000"`
+	Limit int    `json:"limit,omitempty" description:"How many events to list at most; 0 means 100." minimum:"0" maximum:"1000"`
 	Wait  int    `json:"wait,omitempty" description:"How many seconds to wait for an event if there is none yet." minimum:"0" maximum:"10"`
 }
 
 // Events is the result of the operation events.
 type Events struct {
 	Events []events.Event `json:"events" description:"The events, the oldest first."`
-	Last   string         `json:"last" description:"The id to list events after."`
+	Last   string         `json:"last" description:"The id to pass as after the next time."`
 	Missed bool           `json:"missed" description:"Whether the given id is too old, or from another run of the server: these are the last events, and there may have been others."`
 }
 

@@ -30,10 +30,10 @@ type FileArguments struct {
 // A Placed is what happened, or would happen, to a file that is put or removed.
 type Placed struct {
 	DryRun    bool     `json:"dry_run" description:"Whether nothing was changed. The ETag is then the current file's: with it in If-Match, exactly the change shown here is made, or none."`
-	Changed   bool     `json:"changed" description:"Whether it was not so already."`
+	Changed   bool     `json:"changed" description:"Whether there is a difference: false if the file is already like this, or already gone."`
 	File      string   `json:"file" description:"Where the file lies."`
 	Digest    string   `json:"digest,omitempty" description:"The SHA-256 of the file as it is now."`
-	Before    string   `json:"before,omitempty" description:"The SHA-256 of what was there before."`
+	Before    string   `json:"before,omitempty" description:"The SHA-256 of the file that was there before."`
 	Tools     []string `json:"tools" description:"The paths of its tools: those that can be called now, or that are gone."`
 	Gone      []string `json:"gone" description:"The paths of tools that the file had before it was replaced, and no longer has."`
 	Ungranted []string `json:"ungranted" description:"What its tools need but were not granted, by tool."`

@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestStill checks that a file that somebody edits, removes or creates while a new one is checked stays as it is.
+// TestStill has somebody edit, remove or create a file while an upload of the same name is checked: the upload must not overwrite that.
 func TestStill(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(path string) error{
@@ -163,7 +163,7 @@ func TestUploadsAreShared(t *testing.T) {
 	for place := 1; ; place++ {
 		if name := <-order; name == "other" {
 			if place > 2 {
-				t.Errorf("the other one came as number %d of %d", place, most+1)
+				t.Errorf("the other caller got turn %d of %d", place, most+1)
 			}
 			break
 		}

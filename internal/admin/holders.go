@@ -10,7 +10,7 @@ import (
 // A Holder holds a part of a limited resource.
 type Holder struct {
 	Tools  []string `json:"tools,omitempty" description:"The paths of tools of one program, or of those that share an engine: at most three."`
-	Others int      `json:"others,omitempty" description:"How many more tools it has."`
+	Others int      `json:"others,omitempty" description:"How many other tools it has, besides those listed."`
 	Caller string   `json:"caller,omitempty" description:"The caller's name, or the address of a caller without one."`
 	Held   int64    `json:"held" description:"How much."`
 }

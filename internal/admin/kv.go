@@ -12,7 +12,7 @@ import (
 
 // KeptArguments are the arguments of the operation kv list.
 type KeptArguments struct {
-	After string `json:"after,omitempty" description:"List only what comes after this place, which was more in the previous answer." maxLength:"1024"`
+	After string `json:"after,omitempty" description:"List only what comes after this place: pass the value of more from the previous answer." maxLength:"1024"`
 }
 
 // ErasedArguments are the arguments of the operation kv erase.
@@ -24,14 +24,14 @@ type ErasedArguments struct {
 type Kept struct {
 	Principal string `json:"principal" description:"The caller whose values they are, such as issued+ann."`
 	Namespace string `json:"namespace" description:"The namespace of the tools that keep them."`
-	Entries   int64  `json:"entries" description:"How many they are."`
-	Bytes     int64  `json:"bytes" description:"How much they take of the grant's size."`
+	Entries   int64  `json:"entries" description:"How many values there are."`
+	Bytes     int64  `json:"bytes" description:"How many bytes of the grant's size they take up."`
 }
 
 // AllKept is the values that tools keep for each caller separately.
 type AllKept struct {
-	Kept []Kept `json:"kept" description:"What is kept, at most 1,000 of it."`
-	More string `json:"more,omitempty" description:"The place after which others come."`
+	Kept []Kept `json:"kept" description:"The kept values by caller and namespace: at most 1,000 such pairs."`
+	More string `json:"more,omitempty" description:"The place to pass as after, if there is more to list."`
 }
 
 // kvOperations are the operations on the values that tools keep for each caller separately.

@@ -18,7 +18,7 @@ type LogsArguments struct {
 	Principal string `json:"principal,omitempty" description:"List only lines about this caller: by name, or as oidc+https%3a%2f%2fid.example.com+ann, which tells callers with the same name apart." maxLength:"256"`
 	After     int    `json:"after,omitempty" description:"List lines with higher numbers, the oldest first; by default the last ones." minimum:"0"`
 	Run       string `json:"run,omitempty" description:"The run of the server that the number belongs to. If it is another run, the lines of this one are listed from the beginning." maxLength:"64"`
-	Limit     int    `json:"limit,omitempty" description:"How many at most; 0 is 100." minimum:"0" maximum:"1000"`
+	Limit     int    `json:"limit,omitempty" description:"How many lines to list at most; 0 means 100." minimum:"0" maximum:"1000"`
 	Wait      int    `json:"wait,omitempty" description:"How many seconds to wait for a line if there is none yet." minimum:"0" maximum:"10"`
 }
 

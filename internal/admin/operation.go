@@ -123,15 +123,15 @@ func Copies(name, summary string, copy func(ctx context.Context, r *Request, w i
 	return o
 }
 
-// Takes returns an operation that makes a change with bytes, which run reads with Body. most bounds them. Its arguments are in the query, as for
-// [Looks].
+// Takes returns an operation that makes a change with the bytes in the request's body, which run reads with Body. most is how many bytes there may be. Its
+// arguments are in the query, as for [Looks].
 func Takes[In, Out any](name, summary string, most int64, run func(ctx context.Context, r *Request, in In) (Out, error)) Operation {
 	o := Changes(name, summary, run)
 	o.parameters, o.takes = parametersOf(reflect.TypeFor[In]()), most
 	return o
 }
 
-// Takes returns how many bytes the body may have, or 0 if the body is the arguments.
+// Takes returns how many bytes the body may have, or 0 if the body holds the arguments.
 func (o *Operation) Takes() int64 { return o.takes }
 
 // Waits reports whether the operation may wait for events. If so, it ends with the service's streams, so that a shutdown does not wait for it.

@@ -50,30 +50,30 @@ func TestRun(t *testing.T) {
 		code      wasmtools.Code
 		want      string
 	}{
-		"who may look":              {look, reads, "", `{"name":"a"}`, "", `{"name":"a"}`},
-		"who may change looks":      {look, all, "", `{"name":"a","most":3,"words":["x"]}`, "", `{"name":"a","most":3,"words":["x"]}`},
-		"who may look changes":      {change, reads, "", `{"name":"a"}`, wasmtools.CodeForbidden, ""},
-		"who may change":            {change, all, "", `{"name":"a"}`, "", `{"name":"a"}`},
-		"every tool, no role":       {look, person(t, "token"), "", `{"name":"a"}`, wasmtools.CodeForbidden, ""},
-		"a role of that name":       {change, person(t, "token", "Admin", "admin:read:all", "administrator"), "", `{"name":"a"}`, wasmtools.CodeForbidden, ""},
-		"everybody":                 {look, wasmtools.Everybody(), "", `{"name":"a"}`, wasmtools.CodeUnauthorized, ""},
-		"nobody":                    {look, wasmtools.Nobody(), "", `{"name":"a"}`, wasmtools.CodeUnauthorized, ""},
-		"nil":                       {look, nil, "", `{"name":"a"}`, wasmtools.CodeUnauthorized, ""},
-		"the zero principal":        {look, &wasmtools.Principal{}, "", `{"name":"a"}`, wasmtools.CodeUnauthorized, ""},
-		"an open door with a role":  {look, person(t, wasmtools.OriginOpen, wasmtools.RoleAdmin), "", `{"name":"a"}`, wasmtools.CodeUnauthorized, ""},
-		"the version that is":       {change, all, "7", `{"name":"a"}`, "", `{"name":"a"}`},
-		"another version":           {change, all, "6", `{"name":"a"}`, wasmtools.CodeChanged, ""},
-		"local, from elsewhere":     {local, all, "", `{"name":"a"}`, wasmtools.CodeForbidden, ""},
-		"nothing":                   {look, reads, "", ``, wasmtools.CodeInvalidArguments, ""},
-		"not an object":             {look, reads, "", `[]`, wasmtools.CodeInvalidArguments, ""},
-		"not JSON":                  {look, reads, "", `{"name":`, wasmtools.CodeInvalidArguments, ""},
-		"two objects":               {look, reads, "", `{"name":"a"}{}`, wasmtools.CodeInvalidArguments, ""},
-		"an unknown member":         {look, reads, "", `{"name":"a","x":1}`, wasmtools.CodeInvalidArguments, ""},
-		"another case":              {look, reads, "", `{"Name":"a"}`, wasmtools.CodeInvalidArguments, ""},
-		"a name twice":              {look, reads, "", `{"name":"a","name":"b"}`, wasmtools.CodeInvalidArguments, ""},
-		"a number that is too low":  {look, reads, "", `{"name":"a","most":0}`, wasmtools.CodeInvalidArguments, ""},
-		"a number that is too high": {look, reads, "", `{"name":"a","most":1e300}`, wasmtools.CodeInvalidArguments, ""},
-		"deep":                      {look, reads, "", `{"name":` + string(bytes.Repeat([]byte("["), 100_000)), wasmtools.CodeInvalidArguments, ""},
+		"a reader looks":              {look, reads, "", `{"name":"a"}`, "", `{"name":"a"}`},
+		"an administrator looks":      {look, all, "", `{"name":"a","most":3,"words":["x"]}`, "", `{"name":"a","most":3,"words":["x"]}`},
+		"a reader changes":            {change, reads, "", `{"name":"a"}`, wasmtools.CodeForbidden, ""},
+		"an administrator changes":    {change, all, "", `{"name":"a"}`, "", `{"name":"a"}`},
+		"every tool, no role":         {look, person(t, "token"), "", `{"name":"a"}`, wasmtools.CodeForbidden, ""},
+		"scopes that look like roles": {change, person(t, "token", "Admin", "admin:read:all", "administrator"), "", `{"name":"a"}`, wasmtools.CodeForbidden, ""},
+		"everybody":                   {look, wasmtools.Everybody(), "", `{"name":"a"}`, wasmtools.CodeUnauthorized, ""},
+		"nobody":                      {look, wasmtools.Nobody(), "", `{"name":"a"}`, wasmtools.CodeUnauthorized, ""},
+		"nil":                         {look, nil, "", `{"name":"a"}`, wasmtools.CodeUnauthorized, ""},
+		"the zero principal":          {look, &wasmtools.Principal{}, "", `{"name":"a"}`, wasmtools.CodeUnauthorized, ""},
+		"an open door with a role":    {look, person(t, wasmtools.OriginOpen, wasmtools.RoleAdmin), "", `{"name":"a"}`, wasmtools.CodeUnauthorized, ""},
+		"the current version":         {change, all, "7", `{"name":"a"}`, "", `{"name":"a"}`},
+		"another version":             {change, all, "6", `{"name":"a"}`, wasmtools.CodeChanged, ""},
+		"local, from elsewhere":       {local, all, "", `{"name":"a"}`, wasmtools.CodeForbidden, ""},
+		"nothing":                     {look, reads, "", ``, wasmtools.CodeInvalidArguments, ""},
+		"not an object":               {look, reads, "", `[]`, wasmtools.CodeInvalidArguments, ""},
+		"not JSON":                    {look, reads, "", `{"name":`, wasmtools.CodeInvalidArguments, ""},
+		"two objects":                 {look, reads, "", `{"name":"a"}{}`, wasmtools.CodeInvalidArguments, ""},
+		"an unknown member":           {look, reads, "", `{"name":"a","x":1}`, wasmtools.CodeInvalidArguments, ""},
+		"another case":                {look, reads, "", `{"Name":"a"}`, wasmtools.CodeInvalidArguments, ""},
+		"a name twice":                {look, reads, "", `{"name":"a","name":"b"}`, wasmtools.CodeInvalidArguments, ""},
+		"a number that is too low":    {look, reads, "", `{"name":"a","most":0}`, wasmtools.CodeInvalidArguments, ""},
+		"a number that is too high":   {look, reads, "", `{"name":"a","most":1e300}`, wasmtools.CodeInvalidArguments, ""},
+		"deep":                        {look, reads, "", `{"name":` + string(bytes.Repeat([]byte("["), 100_000)), wasmtools.CodeInvalidArguments, ""},
 	} {
 		r := &admin.Request{Principal: c.who, Expected: c.expected}
 		got, err := c.operation.Run(t.Context(), r, []byte(c.arguments))
@@ -148,7 +148,7 @@ func TestOperations(t *testing.T) {
 	known := map[string]bool{}
 	for _, o := range admin.Operations() {
 		if !name.MatchString(o.Name) || known[o.Name] {
-			t.Errorf("the name %q is not one, or is taken", o.Name)
+			t.Errorf("the name %q is not valid, or is taken", o.Name)
 		}
 		known[o.Name] = true
 		if o.Summary == "" {

@@ -24,7 +24,7 @@ const maxWays = 100_000
 // ReachArguments are the arguments of the operation reach.
 type ReachArguments struct {
 	Pattern   string `json:"pattern,omitempty" description:"Show only calls of tools that match, such as math/add, math or math/*." maxLength:"1024"`
-	Principal string `json:"principal,omitempty" description:"Tell only of this caller." maxLength:"128"`
+	Principal string `json:"principal,omitempty" description:"Show only what this caller can reach." maxLength:"128"`
 }
 
 // A Reach is everything that callers can reach.

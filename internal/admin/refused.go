@@ -14,9 +14,9 @@ type Refusals struct {
 // A Refusal is a file, folder or tool that is not served in its present form.
 type Refusal struct {
 	What   string    `json:"what" description:"The location of the file or folder, or the tool's path."`
-	Kind   string    `json:"kind" enum:"file,tool" description:"Which of them it is."`
+	Kind   string    `json:"kind" enum:"file,tool" description:"Whether this is a file (or folder), or a tool."`
 	Reason string    `json:"reason" description:"Why it is refused, or what the tool needs but was not granted."`
-	Since  time.Time `json:"since,omitzero" description:"Since when, of a file."`
+	Since  time.Time `json:"since,omitzero" description:"Since when the file is refused; missing for a tool."`
 	Waits  bool      `json:"waits" description:"Whether the file is valid, but waits for a path that another file has."`
 	Older  bool      `json:"older" description:"Whether an older version of the file is served."`
 }

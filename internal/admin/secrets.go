@@ -24,32 +24,32 @@ type CallersArguments struct {
 
 // NewSecret are the arguments of the operation secrets set.
 type NewSecret struct {
-	Name      string `json:"name" description:"Its name, as it stands before @principal in grants: at most 64 of the characters A-Z a-z 0-9 . _ -" maxLength:"64"`
+	Name      string `json:"name" description:"The secret's name, as written before @principal in grants: at most 64 of the characters A-Z a-z 0-9 . _ -" maxLength:"64"`
 	Value     string `json:"value" description:"The secret: 16 bytes to 4 KiB, including letters and digits, without blanks." maxLength:"4096"`
-	Principal string `json:"principal,omitempty" description:"Whose it is, such as issued+ann, if an operator sets it. By default the caller's own." maxLength:"200"`
+	Principal string `json:"principal,omitempty" description:"The caller that the secret is for, such as issued+ann, if an operator sets it. By default, whoever makes the request." maxLength:"200"`
 }
 
 // OwnSecretName are the arguments of the operation secrets remove.
 type OwnSecretName struct {
 	Name      string `json:"name" description:"Its name." maxLength:"64"`
-	Principal string `json:"principal,omitempty" description:"Whose it is, such as issued+ann, if an operator removes it. By default the caller's own." maxLength:"200"`
+	Principal string `json:"principal,omitempty" description:"The caller that the secret belongs to, such as issued+ann, if an operator removes it. By default, whoever makes the request." maxLength:"200"`
 }
 
 // An OwnSecret describes a caller's own secret. Its value is never shown.
 type OwnSecret struct {
 	Principal string     `json:"principal" description:"Whose it is, such as issued+ann."`
-	Name      string     `json:"name" description:"Its name, as it stands before @principal in grants."`
+	Name      string     `json:"name" description:"The secret's name, as written before @principal in grants."`
 	Source    string     `json:"source" enum:"directory,state" description:"Where it is: in secrets.directory, where the operator has put it, or in the state."`
-	Set       *time.Time `json:"set,omitempty" description:"When it was set; unknown of one in the directory."`
+	Set       *time.Time `json:"set,omitempty" description:"When it was set; missing for a secret in the directory."`
 	By        string     `json:"by,omitempty" description:"Who has set it."`
 	Version   string     `json:"version,omitempty" description:"Its version, for If-Match."`
 }
 
 // OwnSecrets are callers' own secrets.
 type OwnSecrets struct {
-	Principal string      `json:"principal,omitempty" description:"As whom the one who asks keeps secrets; nothing where they can't."`
+	Principal string      `json:"principal,omitempty" description:"The name under which whoever makes the request keeps secrets; missing if they can't keep any."`
 	Secrets   []OwnSecret `json:"secrets" description:"The secrets: of all callers for an operator, and otherwise the caller's own."`
-	Wanted    []Wanted    `json:"wanted" description:"The secrets that each caller has of its own and that tools use which the one who asks may call, by name; none where they can't keep one."`
+	Wanted    []Wanted    `json:"wanted" description:"The secrets of their own, by name, that whoever makes the request needs for the tools that they may call; empty if they can't keep any."`
 }
 
 // A Wanted is a secret that tools use and that each caller must set for itself.
@@ -61,7 +61,7 @@ type Wanted struct {
 // An OwnSecretChanged is a caller's own secret after a change.
 type OwnSecretChanged struct {
 	Secret   OwnSecret `json:"secret" description:"The secret as it is now, or was before it was removed."`
-	Warnings []string  `json:"warnings,omitempty" description:"What may not be meant so."`
+	Warnings []string  `json:"warnings,omitempty" description:"What may not be intended."`
 }
 
 // secretOperations are the operations on callers' own secrets. Each caller may set its own.

@@ -8,7 +8,7 @@ import (
 // SlowArguments are the arguments of the operation slow.
 type SlowArguments struct {
 	Pattern string `json:"pattern,omitempty" description:"Only calls of tools that match, such as math/add, math or math/*." maxLength:"1024"`
-	Limit   int    `json:"limit,omitempty" description:"How many at most; 0 is 20." minimum:"0" maximum:"200"`
+	Limit   int    `json:"limit,omitempty" description:"How many calls to list at most; 0 means 20." minimum:"0" maximum:"200"`
 }
 
 // Slowest are the slowest calls of the last 30 to 60 minutes.
@@ -26,7 +26,7 @@ type SlowCall struct {
 	Phases    []SlowPart `json:"phases" description:"Its phases: checking the arguments, waiting for a place, compiling, starting an instance (including the wait for memory), running, resetting. A missing phase took no time."`
 	Uses      []SlowUse  `json:"uses" description:"Its use of the tool's grants while it ran."`
 	Code      string     `json:"code,omitempty" description:"Why it failed."`
-	Door      string     `json:"door" description:"Where it came in."`
+	Door      string     `json:"door" description:"The door through which the call came."`
 	Principal string     `json:"principal,omitempty" description:"Who called."`
 	Caller    string     `json:"caller,omitempty" description:"What distinguishes the caller from others with that name, such as oidc+https%3a%2f%2fid.example.com+ann."`
 	Client    string     `json:"client,omitempty" description:"The client's address."`

@@ -38,8 +38,8 @@ type Status struct {
 type Rates struct {
 	Default    string `json:"default,omitempty" description:"The rate for each caller without one of its own; if missing, any number of calls."`
 	Anonymous  string `json:"anonymous,omitempty" description:"The rate for each address while callers need no credentials; if missing, any number of calls."`
-	Principals int    `json:"principals" description:"How many callers have used part of their rate, or have running calls that count towards a limit."`
-	Addresses  int    `json:"addresses" description:"How many addresses have."`
+	Principals int    `json:"principals" description:"How many named callers have used part of their rate, or have running calls that count towards a limit."`
+	Addresses  int    `json:"addresses" description:"The same number for addresses of callers without credentials."`
 	Refused    int64  `json:"refused" description:"How many calls were refused since the server began, because their caller made too many."`
 }
 
@@ -64,7 +64,7 @@ type Counts struct {
 
 // Puts say where files can be put and removed.
 type Puts struct {
-	Enabled     bool     `json:"enabled" description:"Whether they can: [admin] upload."`
+	Enabled     bool     `json:"enabled" description:"Whether files can be put and removed: [admin] upload."`
 	Directories []string `json:"directories" description:"The tools directories, as the configuration calls them."`
 }
 
@@ -72,7 +72,7 @@ type Puts struct {
 type Source struct {
 	Name     string    `json:"name,omitempty" description:"What the configuration calls it."`
 	Place    string    `json:"place" description:"A directory, or a reference to a registry."`
-	Listed   time.Time `json:"listed,omitzero" description:"When it last said what it has; missing if never."`
+	Listed   time.Time `json:"listed,omitzero" description:"When its files were last listed; missing if never."`
 	Files    int       `json:"files" description:"How many files it has."`
 	Served   int       `json:"served" description:"How many of them are served, including older versions."`
 	Refused  int       `json:"refused" description:"How many have a newest version that is not served."`
@@ -113,9 +113,9 @@ type File struct {
 type Calls struct {
 	Running int    `json:"running" description:"How many are running, or waiting for a compilation."`
 	Waiting int    `json:"waiting" description:"How many wait for their turn."`
-	Minute  TopSum `json:"minute" description:"Those of the last minute."`
-	Hour    TopSum `json:"hour" description:"Those of the last hour."`
-	Busy    []Busy `json:"busy" description:"The tools with calls."`
+	Minute  TopSum `json:"minute" description:"The calls of the last minute."`
+	Hour    TopSum `json:"hour" description:"The calls of the last hour."`
+	Busy    []Busy `json:"busy" description:"The tools with running or waiting calls."`
 }
 
 // A Busy is a tool with running or waiting calls.
@@ -123,7 +123,7 @@ type Busy struct {
 	Path    string `json:"path" description:"The tool's path."`
 	Running int    `json:"running" description:"How many calls run."`
 	Waiting int    `json:"waiting" description:"How many wait for their turn."`
-	Places  int    `json:"places" description:"How many may run."`
+	Places  int    `json:"places" description:"How many calls may run at once."`
 }
 
 // Limits are how much of each limit is used.
@@ -152,7 +152,7 @@ type Use struct {
 type Compiling struct {
 	Done    bool `json:"done" description:"Whether everything that is served is compiled."`
 	Running int  `json:"running" description:"How many modules are being compiled, or read from disk."`
-	Queued  int  `json:"queued" description:"How many wait for that."`
+	Queued  int  `json:"queued" description:"How many modules wait to be compiled or read."`
 }
 
 func status() Operation {

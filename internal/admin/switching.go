@@ -45,7 +45,7 @@ type Switch struct {
 
 // A Switching is the outcome of a change of switches.
 type Switching struct {
-	Changed bool   `json:"changed" description:"Whether anything was not so already."`
+	Changed bool   `json:"changed" description:"Whether any switch was different before."`
 	Version string `json:"version" description:"The version of all switches now, for If-Match."`
 	Tools   []Tool `json:"tools" description:"The named tools, as they are now."`
 }

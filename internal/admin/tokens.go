@@ -79,7 +79,7 @@ type Token struct {
 	Name     string   `json:"name" description:"The name of its caller."`
 	ID       string   `json:"id,omitempty" description:"Its beginning, up to the secret."`
 	Scopes   []string `json:"scopes" description:"What it may do."`
-	Networks []string `json:"networks,omitempty" description:"Which addresses may use it; all if missing."`
+	Networks []string `json:"networks,omitempty" description:"The addresses that may use it; all if missing."`
 	TokenBounds
 	State    string     `json:"state" description:"valid, expired, or why it is refused."`
 	Expires  *time.Time `json:"expires,omitempty" description:"When it expires; missing if never."`
@@ -98,21 +98,21 @@ type Tokens struct {
 
 // A TokenMade is a new token with its secret.
 type TokenMade struct {
-	Secret   string   `json:"secret" description:"The token. It is shown only here."`
-	Token    Token    `json:"token" description:"What it is."`
-	Warnings []string `json:"warnings,omitempty" description:"What may not be meant so."`
+	Secret   string   `json:"secret" description:"The new token itself. It is shown only here."`
+	Token    Token    `json:"token" description:"What the token is, without its secret."`
+	Warnings []string `json:"warnings,omitempty" description:"What may not be intended."`
 }
 
 // A TokenChanged is a token after a change.
 type TokenChanged struct {
-	Token    Token    `json:"token" description:"What it is now."`
-	Warnings []string `json:"warnings,omitempty" description:"What may not be meant so."`
+	Token    Token    `json:"token" description:"The token after the change."`
+	Warnings []string `json:"warnings,omitempty" description:"What may not be intended."`
 }
 
 // A TokenRevoked is a token that has ended, or would end.
 type TokenRevoked struct {
 	DryRun bool     `json:"dry_run" description:"Whether nothing was changed."`
-	Token  Token    `json:"token" description:"What it was, or is."`
+	Token  Token    `json:"token" description:"The token as it is now or was before it ended."`
 	Ends   []string `json:"ends" description:"The names of the narrower tokens that end with it."`
 }
 

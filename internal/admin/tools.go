@@ -31,7 +31,7 @@ type Tool struct {
 	Path        string `json:"path" description:"The path to call it at, such as /math/add."`
 	State       string `json:"state" enum:"enabled,disabled,not_granted" description:"Whether it can be called."`
 	Why         Why    `json:"why" description:"Why it has this state."`
-	Version     string `json:"version" description:"As its author wrote it, or empty."`
+	Version     string `json:"version" description:"The version as its author wrote it, or empty."`
 	Digest      string `json:"digest" description:"The SHA-256 of its file in hexadecimal, or empty if it has no file."`
 	Fingerprint string `json:"fingerprint" description:"The SHA-256 of what clients see of it, to which a token can be bound."`
 	File        string `json:"file" description:"Where its file lies, or empty."`

@@ -15,21 +15,21 @@ const TopStep = metrics.Step
 // TopArguments are the arguments of the operation top.
 type TopArguments struct {
 	Pattern string `json:"pattern,omitempty" description:"Only tools that match, such as math/add, math or math/*." maxLength:"1024"`
-	Limit   int    `json:"limit,omitempty" description:"How many tools at most; 0 is 20." minimum:"0" maximum:"10000"`
+	Limit   int    `json:"limit,omitempty" description:"How many tools to list at most; 0 means 20." minimum:"0" maximum:"10000"`
 	Steps   int    `json:"steps,omitempty" description:"How many of the last ten-second steps to list for each tool; 0 is none, 360 are an hour." minimum:"0" maximum:"360"`
 }
 
 // Top are the tools that are called most.
 type Top struct {
-	Until time.Time `json:"until" description:"When the last step that counts ended."`
+	Until time.Time `json:"until" description:"When the last counted step ended."`
 	Tools []TopTool `json:"tools" description:"The tools, those called most in the last minute first, and then in the last hour."`
 }
 
 // A TopTool has the figures of a tool's calls.
 type TopTool struct {
 	Tool   string     `json:"tool" description:"The tool's path, or other, for all tools that are called too rarely to be counted one by one."`
-	Minute TopCalls   `json:"minute" description:"The last minute."`
-	Hour   TopSum     `json:"hour" description:"The last hour."`
+	Minute TopCalls   `json:"minute" description:"Its calls of the last minute."`
+	Hour   TopSum     `json:"hour" description:"Its calls of the last hour."`
 	Steps  []TopCalls `json:"steps,omitempty" description:"The last ten-second steps, the oldest first."`
 }
 

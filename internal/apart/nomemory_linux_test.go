@@ -63,11 +63,11 @@ func TestNoMemory(t *testing.T) {
 		}
 	}
 	if !apart.NoMemory("SIGSEGV: segmentation violation\nPC=0x43989d m=4 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0xc000002a00 m=4 mp=0xc000080008 [idle]:\n") {
-		t.Error("what the garbage collector dies of is not recognized")
+		t.Error("the garbage collector's failure is not recognized")
 	}
 	for _, said := range []string{"", "exit status 1", "panic: runtime error: invalid memory address or nil pointer dereference\n[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x4719bd]\n"} {
 		if apart.NoMemory(said) {
-			t.Errorf("%q is not that memory ran out", said)
+			t.Errorf("%q is wrongly taken for a lack of memory", said)
 		}
 	}
 }

@@ -79,11 +79,11 @@ func TestPool(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("enough"))
 	defer cancel()
 	if _, err := do(ctx, apart.Limit{CPU: time.Second, Bytes: each, Time: time.Minute}, true); err == nil || err.Error() != "enough" {
-		t.Errorf("got %v, want why nobody waits any more", err)
+		t.Errorf("got %v, want the reason why nobody waits any more", err)
 	}
 	_, err = do(t.Context(), apart.Limit{CPU: time.Second, Bytes: each, Time: 50 * time.Millisecond}, true)
 	if lost, ok := errors.AsType[*apart.LostError](err); !ok || !lost.Stuck {
-		t.Errorf("got %v, want that it hangs", err)
+		t.Errorf("got %v, want an error because it hangs", err)
 	}
 	p.Close()
 	if _, err := do(t.Context(), apart.Limit{}, false); !errors.Is(err, apart.ErrClosed) {

@@ -19,10 +19,10 @@ func TestRoomGivenUp(t *testing.T) {
 	go func() { little <- r.Take(4, never) }()
 	close(gone)
 	if <-much {
-		t.Error("there is room for more than all")
+		t.Error("more than the whole room was given out")
 	}
 	if !<-little {
-		t.Error("who waited behind one that gave up got nothing")
+		t.Error("the waiter behind the one that gave up got nothing")
 	}
 	r.Give(6)
 	r.Give(4)

@@ -43,8 +43,8 @@ type allowance struct {
 
 // Bounds are limits of a process besides those of memory and processor time. 0 leaves the limit of this process.
 type Bounds struct {
-	File uint64 // the most bytes of a file that it writes
-	Open uint64 // the most open files
+	File uint64 // the largest size of a file that it writes, in bytes
+	Open uint64 // the largest number of open files
 	// Garbage is the value of GOGC: how much garbage may lie around, in percent of the memory in use. 0 means 100.
 	Garbage int
 }

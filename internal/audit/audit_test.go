@@ -213,7 +213,7 @@ func TestTampered(t *testing.T) {
 				_, err := l.Verify(t.Context(), known)
 				var broken *audit.BrokenError
 				if !errors.As(err, &broken) {
-					t.Errorf("with what is known: got %v, want that it was changed", err)
+					t.Errorf("with the known hashes: got %v, want that an entry was altered", err)
 				}
 			}
 			_, err := audit.New(o).Verify(t.Context(), nil)
@@ -388,7 +388,7 @@ func TestBounded(t *testing.T) {
 	}
 	add(t, l, "36")
 	if _, err := l.Verify(t.Context(), nil); err == nil {
-		t.Error("that an entry was removed does not show")
+		t.Error("nothing shows that an entry was removed")
 	}
 	add(t, l, "37")
 	if ends := verify(t, l); ends.First != 28 || ends.Last != 37 {
@@ -507,7 +507,7 @@ func TestChange(t *testing.T) {
 	leaving, leave := context.WithCancel(t.Context())
 	before := len(list(t, l))
 	if err := l.Change(leaving, audit.Entry{Action: "leaves"}, func(ctx context.Context) error { leave(); return ctx.Err() }); err != nil || len(list(t, l)) != before+1 {
-		t.Errorf("who leaves once there is an entry ends the change: %v, %d entries", err, len(list(t, l))-before)
+		t.Errorf("a caller that leaves once there is an entry ends the change: %v, %d entries", err, len(list(t, l))-before)
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -589,7 +589,7 @@ func TestManyVerify(t *testing.T) {
 		left, leave := context.WithCancel(t.Context())
 		leave()
 		if _, err := l.Verify(left, nil); !errors.Is(err, context.Canceled) {
-			t.Errorf("who has left waits: %v", err)
+			t.Errorf("a caller that has left still waits: %v", err)
 		}
 		changed := make(chan struct{})
 		go func() {
@@ -602,7 +602,7 @@ func TestManyVerify(t *testing.T) {
 		select {
 		case <-changed:
 		default:
-			t.Error("a change waits for more than one walk")
+			t.Error("a change waits for more than one verification")
 		}
 		for range many - 1 {
 			s.gate <- struct{}{}

@@ -22,8 +22,8 @@ type Entry struct {
 	Caller    string          `json:"caller,omitempty" description:"What distinguishes the caller from others of that name, such as oidc+https%3a%2f%2fid.example.com+ann; missing if there can't be others."`
 	From      string          `json:"from,omitempty" description:"The address of the client, or socket."`
 	Target    string          `json:"target,omitempty" description:"What it was done to."`
-	Before    json.RawMessage `json:"before,omitempty" description:"What that was before."`
-	After     json.RawMessage `json:"after,omitempty" description:"What it is now."`
+	Before    json.RawMessage `json:"before,omitempty" description:"What the target was before."`
+	After     json.RawMessage `json:"after,omitempty" description:"What the target is now."`
 	RequestID string          `json:"request_id,omitempty" description:"The id of the request."`
 	Refused   string          `json:"refused,omitempty" description:"Why nothing was changed."`
 	Omitted   int64           `json:"omitted,omitempty" description:"How many refused attempts since the previous entry have no entry of their own."`

@@ -148,9 +148,9 @@ func (k Keeping) do(ctx context.Context, change func(ctx context.Context) error)
 	return k(ctx, change)
 }
 
-// Set gives a caller a secret of its own, in place of one of that name, which has the version expect. root answers for the caller. The secret is
-// durable and in force when Set returns. keeping is not called where nothing can be changed or nothing needs to be. Errors about [secret.ErrUnfit],
-// [secret.ErrTooMany] and [state.ErrConflict] are for the caller; none shows the value.
+// Set gives a caller a secret of its own. It replaces the secret of that name, which must have the version expect. root answers for the caller.
+// The secret is durable and in force when Set returns. keeping is not called if nothing can or needs to be changed. Errors that wrap
+// [secret.ErrUnfit], [secret.ErrTooMany] and [state.ErrConflict] are for the caller; none shows the value.
 func (s *Store) Set(ctx context.Context, id, root personal.ID, name, value, by string, expect int64, keeping Keeping) (now Secret, err error) {
 	if err := secret.CheckName(name); err != nil {
 		return now, fmt.Errorf("it is %w: %w", secret.ErrUnfit, err)

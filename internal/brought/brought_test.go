@@ -76,17 +76,17 @@ func TestKept(t *testing.T) {
 		}
 	}
 	if kept != 1 {
-		t.Errorf("%d changes were kept beside; there was one", kept)
+		t.Errorf("%d changes were recorded; there was one", kept)
 	}
 	if _, err := w.Set(t.Context(), "issued+ann", "issued+ann", "other", value, "ann", state.Any, func(context.Context, func(context.Context) error) error { return errors.New("the audit is full") }); err == nil {
-		t.Error("a change that can't be kept beside is made")
+		t.Error("a change that can't be recorded is made")
 	}
 	again := open(t, st)
 	if got, ok := again.view.Own("github", "issued+ann"); !ok || got != value {
 		t.Errorf("after a start: got %q, %t", got, ok)
 	}
 	if _, ok := again.view.Own("other", "issued+ann"); ok {
-		t.Error("what was not kept is there after a start")
+		t.Error("a secret that was not kept is there after a start")
 	}
 	if err := again.set(t.Context(), "issued+ann%2fagent", "github", value); err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestDamage(t *testing.T) {
 		t.Errorf("got %v, %v", all, err)
 	}
 	if n := w.log.Count("is ignored"); n != 7 || strings.Contains(w.log.String(), value) {
-		t.Errorf("%d lines of what is left out:\n%s", n, w.log.String())
+		t.Errorf("%d lines about records that are left out:\n%s", n, w.log.String())
 	}
 }
 
@@ -168,7 +168,7 @@ func TestDamageLater(t *testing.T) {
 		t.Error("the state was not asked")
 	}
 	if n := w.log.Count("is ignored"); n != 2 || strings.Contains(w.log.String(), value) {
-		t.Errorf("%d lines of what is left out, want 2:\n%s", n, w.log.String())
+		t.Errorf("%d lines about records that are left out, want 2:\n%s", n, w.log.String())
 	}
 }
 
@@ -208,9 +208,9 @@ func TestNowhere(t *testing.T) {
 		t.Errorf("with a state that is closed: got %v", err)
 	}
 	if _, err := w.List(); err == nil {
-		t.Error("what can't be read is said to be nothing")
+		t.Error("unreadable secrets are listed as none")
 	}
 	if _, ok := w.view.Own("github", "issued+ann"); ok {
-		t.Error("what was not kept is in force")
+		t.Error("a secret that was not kept is in force")
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 
-// A Grant says what the tools that Match matches may reach, of what they declare.
+// A Grant says which of the things that they declare the tools that match Match may reach.
 type Grant struct {
 	// Match is a path such as "weather/now" or a pattern such as "weather/*"; see docs/configuration.md.
 	Match string
@@ -196,8 +196,8 @@ func (d *document) grants(to *[]Grant, kinds []capability.Kind, directory, all s
 // grantTable returns the readers of the keys of [[grant]]. After they have read a grant, rules returns its rules, by capability.
 func grantTable(g *Grant, kinds []capability.Kind, directory string) (t key.Table, rules func(values map[string]any) capability.Rules) {
 	t = key.Table{
-		// a pattern, as in [overrides](#limits) | which tools the grant is for. Several grants for a tool apply together; of `kv`, `kv_entries` and
-		// `settings` the last one applies
+		// a pattern, as in [overrides](#limits) | which tools the grant is for. Several grants for a tool apply together; for `kv`, `kv_entries`
+		// and `settings`, the last one applies
 		"match": keys.Word(&g.Match, `a pattern such as "math/*"`, keys.Pattern),
 	}
 	all, tables := capability.Rules{}, map[string]key.Table{}

@@ -95,7 +95,7 @@ func TestGrantErrors(t *testing.T) {
 		{"another match", "[[grant]]\nmatch='***'", `grant[0].match: has **`},
 		{"unknown", "[[grant]]\nmatch='a'\nhtpp = []", `configuration:3:1: unknown key "htpp" in [[grant]]: did you mean "http"?`},
 		{"no service", "[[grant]]\nmatch='a'\nhttp = ['https://a.example', 'b.example']", `configuration:3:30: grant[0].http[1]: is not the address of a service`},
-		{"a range of all", "[[grant]]\nmatch='a'\nprivate = ['::/0']", `configuration:3:12: grant[0].private[0]: covers all addresses`},
+		{"a range of all addresses", "[[grant]]\nmatch='a'\nprivate = ['::/0']", `configuration:3:12: grant[0].private[0]: covers all addresses`},
 		{"a range in the form of IPv6", "[[grant]]\nmatch='a'\nprivate = ['::ffff:10.0.0.0/104']", `is an IPv4 range in IPv6 form`},
 		{"a user", "[[grant]]\nmatch='a'\nhttp = ['https://a@b.example']", `is not the address of a service`},
 		{"no range", "[[grant]]\nmatch='a'\nprivate = ['here']", `grant[0].private[0]: is not a range of addresses`},

@@ -78,8 +78,8 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 			// [memory](operations.md#memory) for all tools together; 0 is half of what the process has: the limit of its control group, or else the
 			// machine's memory
 			"memory": memory(&c.Server.Memory),
-			// memory for [compiled code](operations.md#compiled-code), besides; 0 is an eighth of what the process has, at most 1 GiB. When it is full,
-			// the code that was called least is dropped, unless there is no cache directory
+			// memory for [compiled code](operations.md#compiled-code), in addition to `memory`; 0 is an eighth of what the process has, at most 1
+			// GiB. When it is full, the code that was called least is dropped, unless there is no cache directory
 			"code_memory": memory(&c.Server.CodeMemory),
 		},
 		"server.tls": {
@@ -91,11 +91,11 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 			"client_ca": keys.Word(&c.Server.TLS.ClientCA, "a path", keys.Path(directory, false)),
 		},
 		"tools": {
-			// folder of the `.wasm` files. Where there are [`[[source]]`](#several-directories), it counts only if it is set
+			// folder of the `.wasm` files. Where there are [`[[source]]`](#several-directories), it is used only if it is set
 			"directory": keys.Word(&c.Tools.Directory, "a path", keys.Path(directory, true)),
 			// serve [scripts](#scripts) of the directory, too
 			"scripts": keys.Boolean(&c.Tools.Scripts),
-			// how many files are served; the log names further ones; 0 is 10000
+			// how many files are served; the log names those beyond; 0 is 10000
 			"modules": keys.Quantity(limittable.Count, 0, maxModules, func(n int64) { c.Tools.Modules = cmp.Or(int(n), defaultModules) }),
 			// [fuel](#limits) of a file without an embedded manifest to say which tools it has; 0 is 10 billion, some 5 s of a processor. Its start may
 			// use as much again, and at least a billion
@@ -121,11 +121,11 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 		"mcp": {
 			// answer [MCP](mcp.md) clients at `/mcp`
 			"enabled": keys.Boolean(&c.MCP.Enabled),
-			// when MCP clients [search](mcp.md#many-tools) instead of getting one list of all tools; `"auto"` is if there are more than 200
+			// when MCP clients [search](mcp.md#many-tools) instead of getting one list of all tools; `"auto"` means when there are more than 200
 			"search": keys.Word(&c.MCP.Search, "a string", search),
 		},
 		"admin": {
-			// [administration over HTTP](administration.md#over-http), at `/admin/v1`; `"auto"` is while there are tokens with names
+			// [administration over HTTP](administration.md#over-http), at `/admin/v1`; `"auto"` means while there are tokens with names
 			"enabled": func(value any) error {
 				if value == "auto" {
 					return nil
@@ -146,9 +146,9 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 		"metrics": {
 			// [metrics](operations.md#metrics) at `/metrics`, in Prometheus' form
 			"enabled": keys.Boolean(&c.Metrics.Enabled),
-			// an address with a port | where `/metrics` is answered to anybody instead; `""` is the server's own addresses, with the role `metrics`
+			// an address with a port | where anybody can read `/metrics` instead; `""` is the server's own addresses, with the role `metrics`
 			"address": keys.Word(&c.Metrics.Address, `an address such as "127.0.0.1:9090"`, addressOrNone),
-			// how many tools have figures of their own: those that are called most
+			// how many tools have figures of their own: the ones called most
 			"tools": keys.Quantity(limittable.Count, 1, maxCounted, func(n int64) { c.Metrics.Tools = int(n) }),
 			// count calls by caller, too
 			"principals": keys.Boolean(&c.Metrics.Principals),

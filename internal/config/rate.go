@@ -22,7 +22,7 @@ func rateKeys(t key.Table, r *wasmtools.Rate) key.Table {
 		r.Calls, r.Period = calls, period
 		return err
 	}
-	// how many calls may be made at once after a pause; as many as `rate` has if it is missing
+	// how many calls may be made at once after a pause; if it is missing, the number in `rate`
 	t["burst"] = keys.Quantity(limittable.Count, 1, rates.MaxCalls, func(n int64) { r.Burst = int(n) })
 	// how many calls may run at the same time; any number if it is missing
 	t["concurrent"] = keys.Quantity(limittable.Count, 1, rates.MaxCalls, func(n int64) { r.Concurrent = int(n) })

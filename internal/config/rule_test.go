@@ -55,7 +55,7 @@ func TestRuleErrors(t *testing.T) {
 		"no claim":                  {rule("value = 'a'\nscopes = ['*']"), "auth.oidc.rule[0]: claim is missing"},
 		"no value":                  {rule("claim = 'a'\nscopes = ['*']"), "auth.oidc.rule[0]: value is missing"},
 		"no scopes":                 {rule("claim = 'a'\nvalue = 'b'"), "auth.oidc.rule[0]: scopes is missing"},
-		"a role that there isn't":   {rule("claim = 'a'\nvalue = 'b'\nscopes = ['admin:hunter2']"), "auth.oidc.rule[0].scopes[0]: there is no such role"},
+		"an unknown role":           {rule("claim = 'a'\nvalue = 'b'\nscopes = ['admin:hunter2']"), "auth.oidc.rule[0].scopes[0]: there is no such role"},
 		"an unknown kind":           {"[[auth.certificate]]\nclaim = 'cn'\nvalue = 'a'\nscopes = []", "auth.certificate[0].claim: is not a kind of name: use one of dns, uri, email, ip"},
 		"too many rules":            {issued + strings.Repeat("[[auth.oidc.rule]]\n", 1001), "at most 1000 are allowed"},
 		"certificates without them": {"[[auth.certificate]]\nclaim = 'dns'\nvalue = 'a'\nscopes = ['*']\n[server.tls]\ncertificate = 'c'\nkey = 'k'", "auth.certificate: needs server.tls.client_ca"},

@@ -37,7 +37,8 @@ func sourceTables(d *document, to *[]Source, directory string) keys.Reader {
 			"scripts": keys.Boolean(&s.Scripts),
 			// namespaces | where its files may have tools: in each of these and below. `""` is for tools without a namespace. If one source has
 			// `["pay"]` and another one `["pay/sub"]`, the nearer one decides. Two sources name the same one only if both are repositories beside
-			// each other, such as `ghcr.io/acme/csv` and `ghcr.io/acme/web`. Without the key, it is wherever no other source's `namespaces` has them
+			// each other, such as `ghcr.io/acme/csv` and `ghcr.io/acme/web`. Without the key, they may be in every namespace that no other source
+			// names
 			"namespaces": namespaces(d, join(place, "namespaces"), &s.Namespaces),
 			// a namespace | prefix for the namespace of each file
 			"prefix": keys.Word(&s.Prefix, `a namespace such as "acme"`, namespace),
@@ -139,8 +140,8 @@ func signers(d *document, source string, to *[]Signer, directory string) keys.Re
 			// text | the identity, exactly. A `*` at the end, behind an owner as in `https://github.com/acme/*` or behind an `@`, stands for all that
 			// follows
 			"subject": keys.Word(&s.Subject, `an identity such as "ann@example.com"`, subject),
-			// the authorities that certify identities, in the form of Sigstore's `trusted_root.json`. A signature needs an entry in its log, or if it
-			// has no log, a time that its clock has signed. No network is used
+			// the authorities that certify identities, in the form of Sigstore's `trusted_root.json`. A signature needs an entry in its log or,
+			// if it has no log, a time that its timestamp authority has signed. No network is used
 			"root": keys.Word(&s.Root, "a path", keys.Path(directory, true)),
 		})
 		for name := range values { // an unknown key gets its own error

@@ -91,7 +91,7 @@ func TestBadDeclaredTokens(t *testing.T) {
 		"a burst of addresses":        {"rates.anonymous = {burst = 5}", "rates.anonymous.burst: has no effect without rate"},
 		"a rate in a rule":            {"[[auth.certificate]]\nrate = '10/min/s'", "auth.certificate[0].rate: is not a rate"},
 		"an empty file name":          {head + "file = ''", "auth.token[0].file: "},
-		"more than there may be":      {strings.Repeat("[[auth.token]]\n", 1001), "there are 1001 auth.tokens; at most 1000 are allowed"},
+		"more tables than allowed":    {strings.Repeat("[[auth.token]]\n", 1001), "there are 1001 auth.tokens; at most 1000 are allowed"},
 		"the digest of another table": {good + strings.Replace(good, "'ci'", "'ci2'", 1), "auth.token[1].sha256"},
 	} {
 		_, err := config.Parse([]byte(test.text), "")
@@ -106,13 +106,13 @@ func TestBadDeclaredTokens(t *testing.T) {
 func TestTokenFiles(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ file, text, want string }{
-		"one":                  {"# of ci\nsecret\n", "", ""},
-		"two":                  {"secret\nzqzq\n", "", "auth.token[0].file: the file has 2 tokens"},
-		"none":                 {"# later\n", "", "has no token"},
-		"nonsense":             {"zq zq\n", "", "has a space"},
-		"missing":              {"", "", "auth.token[0].file: "},
-		"one of every tool":    {"secret\n", "[auth]\ntokens = ['secret']\n", "the token is also in auth.tokens or auth.tokens_file, whose"},
-		"one of another table": {"secret\n", "[[auth.token]]\nname = 'web'\nsha256 = '" + digest + "'\n", "auth.token[1].file: another table has the same token"},
+		"one":                        {"# of ci\nsecret\n", "", ""},
+		"two":                        {"secret\nzqzq\n", "", "auth.token[0].file: the file has 2 tokens"},
+		"none":                       {"# later\n", "", "has no token"},
+		"nonsense":                   {"zq zq\n", "", "has a space"},
+		"missing":                    {"", "", "auth.token[0].file: "},
+		"a token for every tool":     {"secret\n", "[auth]\ntokens = ['secret']\n", "the token is also in auth.tokens or auth.tokens_file, whose"},
+		"the token of another table": {"secret\n", "[[auth.token]]\nname = 'web'\nsha256 = '" + digest + "'\n", "auth.token[1].file: another table has the same token"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

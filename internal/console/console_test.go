@@ -90,7 +90,7 @@ func TestPaths(t *testing.T) {
 		{"deeper", "GET", "/docs" + deep + "/a", browser, 404, "application/json"},
 		{"the place of a tool", "GET", "/docs/add", browser, 200, "text/html; charset=utf-8"},
 		{"no namespace", "GET", "/docs/", browser, 404, "application/json"},
-		{"what is not a namespace", "GET", "/docs/a.b", browser, 404, "application/json"},
+		{"a path that is not a namespace", "GET", "/docs/a.b", browser, 404, "application/json"},
 		{"markup", "GET", "/docs/%3Cscript%3E", browser, 404, "application/json"},
 		{"a quotation mark", "GET", "/docs/a%22%20onload=", browser, 404, "application/json"},
 		{"two slashes", "GET", "/docs//math", browser, 404, "application/json"},
@@ -238,7 +238,7 @@ func TestIndex(t *testing.T) {
 		t.Errorf("with the token: got %d", r.StatusCode)
 	}
 	if r := ask(closed, "GET", "/", "Accept", browser); strings.Contains(body(t, r), "Secret") {
-		t.Error("the page tells the title to anybody")
+		t.Error("the page shows the title to anybody")
 	}
 }
 
@@ -358,7 +358,7 @@ func TestAddresses(t *testing.T) {
 			}
 		}
 		if bytes.Contains(text, []byte("innerHTML")) || bytes.Contains(text, []byte("insertAdjacentHTML")) || bytes.Contains(text, []byte("document.write")) {
-			t.Errorf("%s makes elements of text", script)
+			t.Errorf("%s makes elements from text", script)
 		}
 	}
 }

@@ -70,8 +70,8 @@ func (s *Service) configure(c *config.Config, store state.Store) (*Configuration
 	return next, nil
 }
 
-// Unfilled returns the sorted names of the headers that are not sent to the collector under a configuration. The headers are those of the start,
-// until a restart, and the configuration lacks the secrets of these.
+// Unfilled returns the sorted names of the headers for the collector that are left out because a configuration lacks their secrets. The headers
+// themselves are those that were configured at the start.
 func (s *Service) Unfilled(c *Configuration) (names []string) {
 	if s.Tracer == nil {
 		return nil

@@ -155,7 +155,7 @@ func TestSources(t *testing.T) {
 	}
 	await(t, s, "/shop/echo", "/zoo/echo")
 	if !strings.Contains(log.String(), `"file":"`+at[2]+`"`) {
-		t.Errorf("the log does not tell of the third directory:\n%s", log)
+		t.Errorf("the log does not mention the third directory:\n%s", log)
 	}
 }
 

@@ -271,7 +271,7 @@ type viewKey struct {
 
 // A view says which events a listener may see.
 type view struct {
-	key       viewKey // the same for listeners who see the same
+	key       viewKey // the same for listeners that see the same events
 	principal *wasmtools.Principal
 	admin     bool
 }

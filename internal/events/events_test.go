@@ -459,7 +459,7 @@ func TestPlaces(t *testing.T) {
 		w.listen("b").begun()
 	}
 	if _, status := w.try("b"); status != http.StatusServiceUnavailable {
-		t.Errorf("one more in sum: got %d", status)
+		t.Errorf("one more in total: got %d", status)
 	}
 	open[0].leave()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -467,10 +467,10 @@ func TestPlaces(t *testing.T) {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatal("the place of one who has gone is not free")
+			t.Fatal("the place of a caller that has gone is not free")
 		}
 	}
 	if _, status := w.try("nobody"); status != http.StatusUnauthorized {
-		t.Errorf("one who is not let in: got %d", status)
+		t.Errorf("a caller that is not let in: got %d", status)
 	}
 }

@@ -271,7 +271,7 @@ func TestAlive(t *testing.T) {
 		switchAll()
 		<-ended
 		if got := r.take(); got != "" {
-			t.Errorf("one who is not let in any more gets %q", got)
+			t.Errorf("a caller that is no longer let in gets %q", got)
 		}
 		r, ended = listen(principal(t, "x", "*"))
 		w.off.Store(true)
@@ -344,14 +344,14 @@ func TestSlow(t *testing.T) {
 	})
 	for range 1000 {
 		if e := fast.next(); e.Kind != "audit" {
-			t.Fatalf("the one who reads got %s", said(e))
+			t.Fatalf("the listener that reads got %s", said(e))
 		}
 	}
 	close(stop)
 	adding.Wait()
 	for end := time.Now().Add(30 * time.Second); w.door.State() > 1; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%d listeners are left who read nothing", w.door.State()-1)
+			t.Fatalf("%d listeners that read nothing are left", w.door.State()-1)
 		}
 	}
 }

@@ -213,7 +213,7 @@ func TestEscaped(t *testing.T) {
 			text := strings.Join(r.taken(), "")
 			for _, c := range text {
 				if c != '\n' && (c < ' ' || c >= 0x7f) {
-					t.Errorf("%U stands in %q", c, text)
+					t.Errorf("%U is in %q", c, text)
 				}
 			}
 			for _, want := range []string{`\u0085`, `\u009b31m`, `\u202e`, `\u2066`} {

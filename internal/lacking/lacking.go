@@ -19,7 +19,7 @@ func Of(t *wasmtools.Tool) string {
 	return text.Clip(strings.Join(Each(t.Missing), ", "), maxBytes)
 }
 
-// Each returns a few words for each thing that is missing, or needed, such as "http https://api.example.com".
+// Each returns a few words for each thing that is missing or needed, such as "http https://api.example.com".
 func Each(missing []wasmtools.Missing) []string {
 	all := make([]string, len(missing))
 	for i, m := range missing {

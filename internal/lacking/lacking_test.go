@@ -26,7 +26,7 @@ func TestOf(t *testing.T) {
 		{"no state", []wasmtools.Missing{{Capability: "kv", Cause: wasmtools.NoState}}, "kv (it is granted, but [state] names no directory)"},
 		{"no secret", []wasmtools.Missing{{Capability: "secrets", Entry: "a", Cause: wasmtools.NoSecret}}, "secrets a (no source in [secrets] has it)"},
 		{"no secret for a header", []wasmtools.Missing{{Capability: "http", Cause: wasmtools.NoSecret, Line: 3}}, "http (the secret of ${secret:...} in the headers of its grant (line 3): no source in [secrets] has it)"},
-		{"no secret for a header of no file", []wasmtools.Missing{{Capability: "http", Cause: wasmtools.NoSecret}}, "http (the secret of ${secret:...} in the headers of its grant: no source in [secrets] has it)"},
+		{"no secret for a header, and no line", []wasmtools.Missing{{Capability: "http", Cause: wasmtools.NoSecret}}, "http (the secret of ${secret:...} in the headers of its grant: no source in [secrets] has it)"},
 	} {
 		if got := lacking.Of(&wasmtools.Tool{Missing: test.missing}); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)

@@ -71,7 +71,7 @@ func TestHour(t *testing.T) {
 		m.Refused(record(tools[0], 0, wasmtools.CodeOverloaded))
 		m.Refused(record(nil, 0, wasmtools.CodeNotFound)) // a path that a guest asked for
 		if all := byPath(m); len(all) != 0 {
-			t.Errorf("a step that is not over tells %v", all)
+			t.Errorf("a step that is not over shows %v", all)
 		}
 		time.Sleep(metrics.Step)
 		all := byPath(m)

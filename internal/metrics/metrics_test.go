@@ -12,7 +12,7 @@ func TestBuckets(t *testing.T) {
 	for d := time.Duration(1); d < 300*time.Second; d += d/64 + 1 {
 		at := bucketOf(d)
 		if at < last {
-			t.Fatalf("%v is in bucket %d, and what is shorter in %d", d, at, last)
+			t.Fatalf("%v is in bucket %d, and a shorter duration in %d", d, at, last)
 		}
 		last = at
 		if off := float64(middle(at)) / float64(d); d > 1024 && d < 240*time.Second && (off < 0.88 || off > 1.13) {

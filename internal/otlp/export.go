@@ -28,7 +28,7 @@ const (
 	maxShown  = 512
 	// maxBatch is the largest batch in bytes. Usually a batch has a few hundred kilobytes.
 	maxBatch = 8 << 20
-	// tries is for how many timeouts sending a batch is tried again if the collector is overloaded or away.
+	// tries is how long sending a batch is retried while the collector is overloaded or away, as a multiple of the timeout.
 	tries = 3
 
 	// late is how long a collector may take to answer before it counts as unavailable.

@@ -27,5 +27,5 @@ func TestMissing(t *testing.T) {
 	n.sent(func() error { return errors.New("refused") })
 	want("after it has refused", true)
 	n.sent(func() error { want("while it is tried again", true); return nil })
-	want("after it has taken that", false)
+	want("after it has accepted the retry", false)
 }

@@ -292,7 +292,7 @@ func TestUses(t *testing.T) {
 	for _, s := range c.Spans() {
 		count[s.Name]++
 		if strings.Contains(s.Raw, "secret") {
-			t.Errorf("a span tells what for: %s", s.Raw)
+			t.Errorf("a span shows what the server was asked for: %s", s.Raw)
 		}
 		answer, isAnswer := map[string][2]string{"PUT": {"204"}, "HEAD": {"404", "404"}, "DELETE": {"599", "599"}, "PATCH": {}, "OPTIONS": {}, "TRACE": {}}[s.Name]
 		switch {

@@ -22,12 +22,12 @@ func TestCheck(t *testing.T) {
 		{"private", func(t *testing.T, base string) string { return folder(t, 0o700, base, "a") }, nil, ""},
 		{"readable by all", func(t *testing.T, base string) string { return folder(t, 0o755, base, "a") }, nil, ""},
 		{"a file", func(t *testing.T, base string) string { return file(t, 0o644, base, "a") }, nil, ""},
-		{"a file that all may write", func(t *testing.T, base string) string { return file(t, 0o646, base, "a") }, nil, "by every user"},
-		{"a folder that all may write", func(t *testing.T, base string) string { return folder(t, 0o777, base, "a") }, nil, "by every user"},
-		{"below a folder that all may write", func(t *testing.T, base string) string {
+		{"a file that everybody may write", func(t *testing.T, base string) string { return file(t, 0o646, base, "a") }, nil, "by every user"},
+		{"a folder that everybody may write", func(t *testing.T, base string) string { return folder(t, 0o777, base, "a") }, nil, "by every user"},
+		{"below a folder that everybody may write", func(t *testing.T, base string) string {
 			return folder(t, 0o700, folder(t, 0o777, base, "open"), "a", "b")
 		}, nil, "open can be changed by every user"},
-		{"below a sticky folder that all may write", func(t *testing.T, base string) string {
+		{"below a sticky folder that everybody may write", func(t *testing.T, base string) string {
 			return folder(t, 0o700, folder(t, 0o777|os.ModeSticky, base, "tmp"), "a", "b")
 		}, nil, ""},
 		{"a sticky file", func(t *testing.T, base string) string { return file(t, 0o666|os.ModeSticky, base, "a") }, nil, "by every user"},

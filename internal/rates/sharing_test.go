@@ -388,7 +388,7 @@ func TestToldNonsense(t *testing.T) {
 		evil.Tell("rates", told(9, "ci", "ci", "ci"))
 		time.Sleep(100 * time.Millisecond)
 		if got := taken(here.Limiter, call, 1); got != 0 {
-			t.Error("what is told is not counted")
+			t.Error("the calls in a message are not counted")
 		}
 		stop(all)
 	})

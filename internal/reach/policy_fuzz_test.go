@@ -27,7 +27,7 @@ func FuzzPolicy(f *testing.F) {
 		grant, grantErr := reach.ParsePattern(granted)
 		for p, err := range map[string]error{needed: needErr, granted: grantErr} {
 			if want := oraclePattern(p) != nil; (err == nil) != want {
-				t.Fatalf("the pattern %q: got %v, the oracle has it valid: %t", p, err, want)
+				t.Fatalf("the pattern %q: got %v, the oracle says valid: %t", p, err, want)
 			}
 		}
 		target, err := reach.ParseTarget(request)

@@ -285,6 +285,6 @@ func TestManyPatterns(t *testing.T) {
 			t.Error("a path with an escaped question mark is allowed")
 		}
 	}); n > 10 {
-		t.Errorf("%v allocations to hold it against %d patterns", n, len(patterns))
+		t.Errorf("%v allocations to compare it with %d patterns", n, len(patterns))
 	}
 }

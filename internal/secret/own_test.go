@@ -141,7 +141,7 @@ func TestOwnViews(t *testing.T) {
 		"of the log":             {s.Everything().String(all), strings.Replace(all, "a-shared-secret-1", "[secret]", 1)},
 	} {
 		if c.got != c.want {
-			t.Errorf("what finds those %s leaves %q, want %q", name, c.got, c.want)
+			t.Errorf("the redactor of those %s leaves %q, want %q", name, c.got, c.want)
 		}
 	}
 }

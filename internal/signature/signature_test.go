@@ -74,7 +74,7 @@ func TestIdentity(t *testing.T) {
 		"a wrong identity":          {signature.Signer{Issuer: issuer, Subject: "ann@example.com"}, good(), "it was signed by somebody else, not by ann@example.com of " + issuer},
 		"of another owner":          {signature.Signer{Issuer: issuer, Subject: "https://github.com/acm/*"}, good(), "it was signed by somebody else"},
 		"the beginning only":        {signature.Signer{Issuer: issuer, Subject: subject[:len(subject)-1]}, good(), "it was signed by somebody else"},
-		"nothing for the *":         {signature.Signer{Issuer: issuer, Subject: "https://github.com/acme/tools/*"}, s.Attest("https://github.com/acme/tools/", issuer, statement, soon), "it was signed by somebody else"},
+		"nothing in place of the *": {signature.Signer{Issuer: issuer, Subject: "https://github.com/acme/tools/*"}, s.Attest("https://github.com/acme/tools/", issuer, statement, soon), "it was signed by somebody else"},
 		"the owner within":          {signature.Signer{Issuer: issuer, Subject: "https://github.com/acme/*"}, s.Attest("https://evil.example/https://github.com/acme/x", issuer, statement, soon), "it was signed by somebody else"},
 		"a dot is a dot":            {signature.Signer{Issuer: issuer, Subject: "https://github.com/acme/*"}, s.Attest("https://githubxcom/acme/x", issuer, statement, soon), "it was signed by somebody else"},
 		"two lines":                 {signature.Signer{Issuer: issuer, Subject: "https://github.com/acme/*"}, s.Attest("x\nhttps://github.com/acme/x", issuer, statement, soon), "it was signed by somebody else"},
@@ -321,15 +321,15 @@ func TestSeveralKeys(t *testing.T) {
 	damaged := "-----BEGIN PUBLIC KEY-----\nMFkw!\n-----END PUBLIC KEY-----\n"
 	parameters := "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n"
 	for name, c := range map[string]struct{ content, want string }{
-		"one":                        {read(public), ""},
-		"one with words around it":   {"The key of acme:\n" + read(public) + "That is all.\n", ""},
-		"two":                        {read(public) + read(otherPublic), "has more than one key"},
-		"the same twice":             {read(public) + read(public), "has more than one key"},
-		"two with words between":     {read(public) + "and\n" + read(otherPublic), "has more than one key"},
-		"a damaged one before":       {damaged + read(public), "has more than one key"},
-		"a damaged one after":        {read(public) + damaged, "has more than one key"},
-		"a private one after":        {read(public) + read(otherPrivate), "has more than one key"},
-		"a beginning of another one": {read(public) + "-----BEGIN PUBLIC KEY-----\n", "has more than one key"},
+		"one":                          {read(public), ""},
+		"a key with words around it":   {"The key of acme:\n" + read(public) + "That is all.\n", ""},
+		"two":                          {read(public) + read(otherPublic), "has more than one key"},
+		"the same twice":               {read(public) + read(public), "has more than one key"},
+		"two keys with words between":  {read(public) + "and\n" + read(otherPublic), "has more than one key"},
+		"a damaged key before":         {damaged + read(public), "has more than one key"},
+		"a damaged key after":          {read(public) + damaged, "has more than one key"},
+		"a private key after":          {read(public) + read(otherPrivate), "has more than one key"},
+		"the beginning of another key": {read(public) + "-----BEGIN PUBLIC KEY-----\n", "has more than one key"},
 	} {
 		_, err := signature.Open([]signature.Signer{{Key: testkit.Put(t, t.TempDir(), "key.pub", c.content)}})
 		if (err == nil) != (c.want == "") {
@@ -343,7 +343,7 @@ func TestSeveralKeys(t *testing.T) {
 		"parameters alone":          {parameters, "has no key"},
 		"two":                       {read(private) + read(otherPrivate), "has more than one key"},
 		"two with their parameters": {parameters + read(private) + parameters + read(otherPrivate), "has more than one key"},
-		"the public one after":      {read(private) + read(public), "has more than one key"},
+		"the public key after":      {read(private) + read(public), "has more than one key"},
 	} {
 		_, err := signature.ReadKey(testkit.Put(t, t.TempDir(), "key", c.content), func() string { return "" })
 		if (err == nil) != (c.want == "") {
@@ -386,7 +386,7 @@ func TestSimple(t *testing.T) {
 		}
 	}
 	if s := sigstoretest.New(t); open(t, signature.Signer{Issuer: issuer, Subject: subject, Root: s.Root(nil)}).Keys() || !trust.Keys() {
-		t.Error("whether there are keys is wrong")
+		t.Error("Keys returns the wrong answer")
 	}
 }
 

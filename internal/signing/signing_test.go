@@ -48,25 +48,25 @@ func TestKeys(t *testing.T) {
 	alone := signing.New()
 	s := sign(one)
 	if !s.isTakenBy(one) || !s.isTakenBy(two) || log.Len() > 0 {
-		t.Errorf("a signature is not taken: %s", log)
+		t.Errorf("a signature is not accepted: %s", log)
 	}
 	if s.isTakenBy(other) || s.isTakenBy(alone) || sign(alone).isTakenBy(one) || sign(alone).isTakenBy(signing.New()) {
-		t.Error("a signature by other keys is taken")
+		t.Error("a signature by other keys is accepted")
 	}
 	for i := range s.signature {
 		forged := s
 		forged.signature[i] ^= 1
 		if forged.isTakenBy(one) {
-			t.Errorf("a signature with byte %d changed is taken", i)
+			t.Errorf("a signature with byte %d changed is accepted", i)
 		}
 	}
 	for _, number := range []uint32{0, s.number + 1, 1<<32 - 1} {
 		if (signed{number, s.signature}).isTakenBy(one) {
-			t.Errorf("a signature by key %d is taken", number)
+			t.Errorf("a signature by key %d is accepted", number)
 		}
 	}
 	if one.Check(s.number, []byte("texT"), s.signature) || one.Check(s.number, nil, s.signature) {
-		t.Error("another text is taken")
+		t.Error("another text is accepted")
 	}
 }
 
@@ -108,7 +108,7 @@ func TestNextKey(t *testing.T) {
 		const step = 30 * time.Second
 		for at := time.Duration(0); at < 3*signing.Period; at += step {
 			if first := sign(one); !first.isTakenBy(two) || !sign(two).isTakenBy(one) {
-				t.Fatalf("after %v one does not take what the other has signed", at)
+				t.Fatalf("after %v one process does not accept what the other has signed", at)
 			} else if at%time.Hour == 0 {
 				numbers[first.number] = true
 				all = append(all, dated{first, at})
@@ -116,9 +116,9 @@ func TestNextKey(t *testing.T) {
 					age := at - s.at
 					switch is := s.isTakenBy(one); {
 					case !is && age < signing.Period-2*time.Hour:
-						t.Fatalf("after %v what was signed %v ago is not taken", at, age)
+						t.Fatalf("after %v, a signature from %v ago is not accepted", at, age)
 					case is && age > 2*signing.Period+2*time.Hour:
-						t.Fatalf("after %v what was signed %v ago is taken", at, age)
+						t.Fatalf("after %v, a signature from %v ago is accepted", at, age)
 					}
 				}
 			}

@@ -200,7 +200,7 @@ func TestWatch(t *testing.T) {
 		defer close(done)
 		s.Watch(ctx, func(ctx context.Context) error {
 			if _, limited := ctx.Deadline(); !limited {
-				t.Error("an answer may take any time")
+				t.Error("answers may take any time")
 			}
 			select {
 			case asked <- struct{}{}:

@@ -107,7 +107,7 @@ func TestApply(t *testing.T) {
 		}
 	}
 	if _, ok := table.Current().Switch("/later/tool"); !ok {
-		t.Error("what comes later is not switched")
+		t.Error("a tool that comes later is not switched")
 	}
 }
 
@@ -256,7 +256,7 @@ func TestFollow(t *testing.T) {
 			select {
 			case <-told:
 			case <-late:
-				t.Fatalf("change %d, %+v: off are %s, and with the one who follows %s", i, change, off(tables[0]), off(tables[1]))
+				t.Fatalf("change %d, %+v: off are %s, and in the process that follows %s", i, change, off(tables[0]), off(tables[1]))
 			}
 		}
 	}

@@ -87,8 +87,8 @@ func appendUnicode(out []byte, unit rune) []byte {
 	return append(out, '\\', 'u', digits[unit>>12&15], digits[unit>>8&15], digits[unit>>4&15], digits[unit&15])
 }
 
-// ClipEscaped returns s as valid UTF-8, cut as by Clip, so that it has at most most bytes even after it is escaped for a log line: by Escape, or by
-// the rules of JSON or of Go strings.
+// ClipEscaped returns s as valid UTF-8, cut as by Clip, so that it has no more than most bytes even after it is escaped for a log line: by
+// Escape, or by the rules of JSON or of Go strings.
 func ClipEscaped(s string, most int) string {
 	total, end := 0, -1 // end is how much fits before the ellipsis
 	for i, r := range s {

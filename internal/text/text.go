@@ -3,7 +3,7 @@ package text
 
 import "unicode/utf8"
 
-// Prefix returns the longest beginning of s that has at most most bytes and ends between characters. s need not be UTF-8.
+// Prefix returns the longest beginning of s that has no more than most bytes and ends between characters. s need not be UTF-8.
 func Prefix[T string | []byte](s T, most int) T {
 	if len(s) <= most {
 		return s
@@ -17,8 +17,8 @@ func Prefix[T string | []byte](s T, most int) T {
 	return s[:most]
 }
 
-// Clip returns s if it has at most most bytes, and otherwise its beginning and an ellipsis of three bytes, together at most most bytes. It cuts
-// between characters. s need not be UTF-8; most is at least 3.
+// Clip returns s if it has no more than most bytes, and otherwise its beginning and an ellipsis of three bytes, together no more than most bytes.
+// It cuts between characters. s need not be UTF-8; most is at least 3.
 func Clip(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -233,7 +233,7 @@ func (s *Store) add(ctx context.Context, name string, spec Spec, parent string) 
 	return secret, made, err
 }
 
-// live sets when a token expires whose lifetime begins now.
+// live sets the expiry of a token whose lifetime begins now.
 func (r *record) live(now time.Time) {
 	switch r.Lifetime {
 	case Forever:

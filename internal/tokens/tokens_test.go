@@ -304,7 +304,7 @@ func TestReserve(t *testing.T) {
 	}
 	all.Wait()
 	if made.Load() != 1 || exists.Load() != 19 {
-		t.Errorf("%d made it, and %d were told that it is there", made.Load(), exists.Load())
+		t.Errorf("%d made it, and %d were told that it exists", made.Load(), exists.Load())
 	}
 	release, err := d.Reserve(t.Context(), nil, tokens.Spec{Name: "next"})
 	if err != nil {
@@ -314,7 +314,7 @@ func TestReserve(t *testing.T) {
 	left, leave := context.WithCancel(t.Context())
 	leave()
 	if _, err := d.Reserve(left, nil, tokens.Spec{Name: "left"}); !errors.Is(err, context.Canceled) {
-		t.Errorf("who has left: got %v", err)
+		t.Errorf("a caller that has left: got %v", err)
 	}
 }
 
@@ -401,7 +401,7 @@ func TestManyNarrowOnes(t *testing.T) {
 			return
 		}
 	}
-	t.Error("there is no end")
+	t.Error("a token can make any number of narrower ones")
 }
 
 // TestExpiredNarrowOnes makes narrower tokens that last an hour, for days: expired ones don't keep others from being made, and don't pile up.
@@ -580,7 +580,7 @@ func TestRotate(t *testing.T) {
 		t.Errorf("got %+v after %+v", now, before)
 	}
 	if _, _, err := d.Rotate(t.Context(), "ci", 0, int64(before.Version)); err == nil {
-		t.Error("a version that is past is taken")
+		t.Error("an outdated version is accepted")
 	}
 	third, _, err := d.Rotate(t.Context(), before.ID, 0, state.Any)
 	if err != nil {
@@ -590,7 +590,7 @@ func TestRotate(t *testing.T) {
 	d.want(second, "is not known")
 	d.want(third, "ci")
 	if _, _, err := d.Rotate(t.Context(), "ci", tokens.MaxGrace+1, state.Any); err == nil {
-		t.Error("a grace without end is taken")
+		t.Error("an endless grace is accepted")
 	}
 }
 

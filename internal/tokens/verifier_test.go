@@ -229,7 +229,7 @@ func TestDeclared(t *testing.T) {
 	}
 	d.declare([]config.Token{token("web", "two", "web")}, d.verifier)
 	if !d.verifier.Ended(ci) || d.verifier.Ended(web) || d.verifier.Ended(wasmtools.Everybody()) {
-		t.Error("who has ended is not told")
+		t.Error("Ended does not tell which tokens have ended")
 	}
 	for name, declared := range map[string][]config.Token{
 		"two of a name":   {token("ci", "one"), token("ci", "two")},
@@ -257,7 +257,7 @@ func TestLost(t *testing.T) {
 		t.Error("everybody is let in")
 	}
 	if _, err := d.List(); err == nil {
-		t.Error("a list is given")
+		t.Error("List returns no error")
 	}
 	if _, _, err := d.Add(t.Context(), tokens.Spec{Name: "x"}); !errors.Is(err, state.ErrUnavailable) {
 		t.Errorf("got %v", err)
@@ -360,7 +360,7 @@ func TestSubscribe(t *testing.T) {
 	before := told
 	d.add("web")
 	if told != before {
-		t.Error("it is told after the end")
+		t.Error("a subscriber is called after its subscription has ended")
 	}
 }
 

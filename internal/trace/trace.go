@@ -1,5 +1,5 @@
-// Package trace reads and writes the headers of W3C Trace Context, and carries a trace from a request into its calls, and out of them. It does not
-// depend on any package that records traces.
+// Package trace reads and writes the headers of W3C Trace Context, and carries a trace from a request into its calls, and from those to the
+// services that they ask. It does not depend on any package that records traces.
 package trace
 
 import (

@@ -15,7 +15,7 @@ const (
 	Stall = 30 * time.Second
 	// leastRate is how many bytes must arrive in a second, in each window. At this rate, 64 MiB take more than two hours.
 	leastRate = 8 << 10
-	// window is how long a reader waits for bytes, in all, before the rate is checked.
+	// window is how long a reader waits for bytes, in total, before the rate is checked.
 	window = 10 * time.Second
 )
 

@@ -20,7 +20,7 @@ func TestRecurring(t *testing.T) {
 		want := func(when string, begun, over int) {
 			t.Helper()
 			if a, b := log.Count("level=WARN", "the disk is not used"), log.Count("level=INFO", "the disk is used again"); a != begun || b != over {
-				t.Errorf("%s: the beginning is told %d times and the end %d times, want %d and %d", when, a, b, begun, over)
+				t.Errorf("%s: the beginning is logged %d times and the end %d times, want %d and %d", when, a, b, begun, over)
 			}
 		}
 		wrong := errors.New("no space left on device")
@@ -44,11 +44,11 @@ func TestRecurring(t *testing.T) {
 		want("when it goes on", 3, 1)
 		for file, n := range map[string]int{"a": 1, "b": 0, "c": 1, "d": 0, "e": 1} {
 			if got := log.Count("file=" + file); got != n {
-				t.Errorf("%s is told %d times, want %d", file, got, n)
+				t.Errorf("%s is logged %d times, want %d", file, got, n)
 			}
 		}
 		if log.Count("file=e", "not_logged=5") != 1 {
-			t.Errorf("it is not told how often there was no line: %s", &log)
+			t.Errorf("the log does not say how often there was no line: %s", &log)
 		}
 	})
 }

@@ -25,7 +25,7 @@ func TestTrouble(t *testing.T) {
 	}
 	for line, want := range map[[2]string]int{{"level=WARN", "it is away"}: 2, {"level=INFO", "it is back"}: 1, {"error=one", ""}: 1, {"error=two", ""}: 0, {"error=three", ""}: 1} {
 		if n := log.Count(line[0], line[1]); n != want {
-			t.Errorf("%q is told %d times, want %d: %s", line, n, want, log)
+			t.Errorf("%q is logged %d times, want %d: %s", line, n, want, log)
 		}
 	}
 }
@@ -41,6 +41,6 @@ func TestTroubleOfMany(t *testing.T) {
 	}
 	all.Wait()
 	if n := log.Count("it is away"); n != 1 {
-		t.Errorf("it is told %d times: %s", n, log)
+		t.Errorf("it is logged %d times: %s", n, log)
 	}
 }

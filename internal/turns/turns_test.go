@@ -119,14 +119,14 @@ func TestParties(t *testing.T) {
 		name   string
 		places int
 		wants  string // parties and keys, in the order in which they come; the first ones find a place free
-		passes string // those who pass a place on if others wait
-		want   string // those who have a place in the end
+		passes string // the holders that pass their place on if others wait
+		want   string // the holders of places in the end
 	}{
 		{"one party and key", 2, "1a 1a 1a 1a", "1a", "1a 1a"},
 		{"a party takes its turn", 1, "1a 1a 2a", "1a", "1a"},
 		{"and the next one its own", 1, "1a 1a 1a 2a", "1a 1a", "2a"},
 		{"a party keeps its only place", 2, "1a 2a 1a 1a 1a", "2a 2a 2a", "1a 2a"},
-		{"the other one has what is left", 4, "1a 1a 1a 1a 1a 1a 2a", "1a 1a 1a 2a 1a", "1a 1a 1a 2a"},
+		{"the other party has the remaining places", 4, "1a 1a 1a 1a 1a 1a 2a", "1a 1a 1a 2a 1a", "1a 1a 1a 2a"},
 		{"half and half", 4, "1a 1a 1a 1a 2a 2a 2a 1a", "1a 1a 1a 1a 2a 2a 1a", "1a 1a 2a 2a"},
 		{"three and two places", 2, "1a 2a 1a 3a", "2a", "1a 3a"},
 		{"many keys are one party", 2, "1a 1b 1c 1d 1e 2a", "1a 1b 2a 2a", "1c 2a"},

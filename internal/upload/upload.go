@@ -257,7 +257,7 @@ func (d Directory) Remove(name string) error {
 	return nil
 }
 
-// Read returns the content of a file of the directory, which may have at most most bytes.
+// Read returns the content of a file of the directory. It is an error if the file has more than most bytes.
 func (d Directory) Read(name string, most int64) ([]byte, error) {
 	folder, _, err := d.open(name, false)
 	if err != nil {

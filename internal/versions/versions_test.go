@@ -126,7 +126,7 @@ func TestKeep(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "versions", ".new-left")); err == nil {
-		t.Error("what was cut off is still there")
+		t.Error("an incomplete version is still there")
 	}
 }
 
@@ -185,7 +185,7 @@ func TestBytes(t *testing.T) {
 	}
 	keepAll(t, s, other, "x")
 	if got := contents(t, s, file); got != "c a" {
-		t.Errorf("got %s, want what is newest, and what was rolled back to", got)
+		t.Errorf("got %s, want the newest version, and the one that was rolled back to", got)
 	}
 	s.SetLive([]versions.File{file, other})
 	keepAll(t, s, other, "y") // in place of the removed version
@@ -366,11 +366,11 @@ func TestAgain(t *testing.T) {
 	s := open(t, dir, 100, memory.New().Space(versions.Space))
 	keepAll(t, s, file, "good", "bad", "good", "worse")
 	if got := contents(t, s, file); got != "worse good bad" {
-		t.Errorf("the one before is not the one that was served before: got %s", got)
+		t.Errorf("the version before is not the one that was served before: got %s", got)
 	}
 	keepAll(t, s, file, "c", "d", "good", "e")
 	if got := contents(t, s, file); got != "e good d c worse" {
-		t.Errorf("what was served last has gone: got %s", got)
+		t.Errorf("the version that was served last has gone: got %s", got)
 	}
 	if err := s.Roll(t.Context(), versions.Rollback{File: file, Over: digestOf("e"), Digest: digestOf("c")}); err != nil {
 		t.Fatal(err)

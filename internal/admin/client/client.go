@@ -35,8 +35,9 @@ const (
 	// permitTime is how long to wait for a server, or a proxy in front of it, to agree to receive a file ("100 Continue"). After that the file is
 	// sent anyway.
 	permitTime = time.Second
-	// lookTime is how long a server may take to begin its answer to a request that changes nothing, and changeTime to any other, and to one over
-	// the socket. A server itself ends the former after two minutes, unless its tools may take longer, and a put, with its file, after ten.
+	// lookTime is how long a server may take to begin its answer to a request over HTTP that changes nothing, and changeTime is the same for all
+	// other requests. The server itself ends a request that changes nothing after two minutes, unless its tools may take longer. It ends a put,
+	// with its file, after ten minutes.
 	lookTime   = 2*time.Minute + 10*time.Second
 	changeTime = 10*time.Minute + 10*time.Second
 	// maxAnswer bounds an answer in bytes: a list of 100,000 tools fits.

@@ -59,9 +59,9 @@ func TestSlowServers(t *testing.T) {
 		want   error
 		says   string
 	}{
-		"silent":               {func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }, client.ErrNoServer, "doesn't answer within"},
-		"a header without end": {func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n"); drip(conn, "A: b\r\n") }, client.ErrNoServer, "doesn't answer within"},
-		"a line without end":   {func(conn net.Conn) { drip(conn, "H") }, client.ErrNoServer, "doesn't answer within"},
+		"silent":            {func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }, client.ErrNoServer, "doesn't answer within"},
+		"an endless header": {func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n"); drip(conn, "A: b\r\n") }, client.ErrNoServer, "doesn't answer within"},
+		"an endless line":   {func(conn net.Conn) { drip(conn, "H") }, client.ErrNoServer, "doesn't answer within"},
 		"one interim answer": {func(conn net.Conn) {
 			_, _ = io.WriteString(conn, "HTTP/1.1 103 Early Hints\r\n\r\n")
 			_, _ = io.Copy(io.Discard, conn)

@@ -28,7 +28,7 @@ const bodyTime = 5 * time.Minute
 type Options struct {
 	// Local is whether this is the door of the socket, which has additional operations.
 	Local bool
-	// Off returns whether the door is switched off under a generation. It is called concurrently. If nil, the door is always on.
+	// Off reports whether the door is switched off in a generation. It is called concurrently. If nil, the door is always on.
 	Off func(g *wasmtools.Generation) bool
 }
 
@@ -59,7 +59,7 @@ func New(target *admin.Target, o Options) *Door {
 // Policy admits only the service's own pages. Serve checks roles.
 func (d *Door) Policy() web.Policy { return web.Policy{Pages: web.PagesOwn} }
 
-// IsOff reports whether the door is switched off under a generation.
+// IsOff reports whether the door is switched off in a generation.
 func (d *Door) IsOff(g *wasmtools.Generation) bool { return d.options.Off != nil && d.options.Off(g) }
 
 // Serve answers one request.

@@ -55,7 +55,7 @@ func TestWays(t *testing.T) {
 		{"directly", []reach.Tool{tool("a/x", "http https://a.example")}, []string{"*"}, []string{"p a/x http https://a.example"}},
 		{"without a scope", []reach.Tool{tool("a/x", "http https://a.example")}, nil, nil},
 		{"through another", []reach.Tool{tool("a/x", "tools b/y"), tool("b/y", "secrets key")}, []string{"*"}, []string{"p a/x secrets key b/y", "p b/y secrets key"}},
-		{"not through one that the caller may not call", []reach.Tool{tool("a/x", "tools b/y"), tool("b/y", "secrets key")}, []string{"a/*"}, nil},
+		{"not through a tool that the caller may not call", []reach.Tool{tool("a/x", "tools b/y"), tool("b/y", "secrets key")}, []string{"a/*"}, nil},
 		{"not through a missing one", []reach.Tool{tool("a/x", "tools b/y")}, []string{"*"}, nil},
 		{"the shortest way", []reach.Tool{tool("a/x", "tools b/y", "tools b/z"), tool("b/y", "tools b/z"), tool("b/z", "kv n")}, []string{"a/x", "b/*"},
 			[]string{"p a/x kv n b/z", "p b/y kv n b/z", "p b/z kv n"}},
@@ -70,7 +70,7 @@ func TestWays(t *testing.T) {
 			if c.name == "as deep as calls go" {
 				got = slices.DeleteFunc(got, func(s string) bool { return !strings.HasPrefix(s, "p c/t00 ") })
 				if len(got) != inner.MaxDepth+1 {
-					t.Errorf("%d ends are reached from the first tool, not %d:\n%s", len(got), inner.MaxDepth+1, strings.Join(got, "\n"))
+					t.Errorf("the first tool reaches %d things, not %d:\n%s", len(got), inner.MaxDepth+1, strings.Join(got, "\n"))
 				}
 				return
 			}
@@ -86,14 +86,14 @@ func TestWaysAreBounded(t *testing.T) {
 	tools := []reach.Tool{tool("a/x", "kv a", "kv b"), tool("a/y", "kv c")}
 	p := principal(t, "p", "*")
 	if ways, complete := reach.Ways(tools, reach.Options{Most: 3}, p); len(ways) != 3 || !complete {
-		t.Errorf("of three ways, %d were told: %v", len(ways), complete)
+		t.Errorf("of three ways, %d were returned, complete: %v", len(ways), complete)
 	}
 	if ways, complete := reach.Ways(tools, reach.Options{Most: 2}, p); ways != nil || complete {
-		t.Errorf("more than two ways were told as %d: %v", len(ways), complete)
+		t.Errorf("instead of none, %d of more than two ways were returned, complete: %v", len(ways), complete)
 	}
 	first := func(path string) bool { return path == "/a/y" }
 	if ways, complete := reach.Ways(tools, reach.Options{Most: 1, First: first}, p); len(ways) != 1 || !complete {
-		t.Errorf("of one way that counts, %d were told: %v", len(ways), complete)
+		t.Errorf("of the one way from the first tool, %d were returned, complete: %v", len(ways), complete)
 	}
 }
 

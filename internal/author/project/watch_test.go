@@ -190,10 +190,10 @@ func TestWatchBurst(t *testing.T) {
 		last := time.Now()
 		time.Sleep(10 * interval)
 		if len(told) != 1 {
-			t.Fatalf("%d changes were told, want 1", len(told))
+			t.Fatalf("%d changes were reported, want 1", len(told))
 		}
 		if at := <-told; at.Before(last.Add(-interval/2)) || at.After(last.Add(2*interval)) {
-			t.Errorf("told %v after the last save, want within two intervals", at.Sub(last))
+			t.Errorf("reported %v after the last save, want within two intervals", at.Sub(last))
 		}
 	})
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state/memory"
 )
 
-// A follower records what it is told.
+// A follower records what Follow passes to it.
 type follower struct {
 	mu    sync.Mutex
 	told  []string
-	wrong map[string]error // what it answers
+	wrong map[string]error // the errors that it returns, by what it was told
 }
 
 func (f *follower) note(what string) error {
@@ -30,7 +30,7 @@ func (f *follower) note(what string) error {
 	return f.wrong[what]
 }
 
-// taken returns what it was told since the last call.
+// taken returns what the follower was told since the last call of taken.
 func (f *follower) taken() string {
 	synctest.Wait()
 	f.mu.Lock()
@@ -46,7 +46,7 @@ func (f *follower) fail(what string, err error) {
 	f.wrong = map[string]error{what: err}
 }
 
-// of returns a Follower for it.
+// of returns a Follower that passes everything to f.
 func (f *follower) of() state.Follower {
 	return state.Follower{
 		Take: func(e state.Event) error {

@@ -110,9 +110,9 @@ type Entry struct {
 	Expires time.Time
 }
 
-// SetOptions are options of Set. With the zero value, an entry is kept for ever, and there is no quota.
+// SetOptions are options of Set. With the zero value, an entry never expires, and there is no quota.
 type SetOptions struct {
-	// TTL is how long the entry is kept, from 1 ms to MaxTTL; 0 means for ever.
+	// TTL is how long the entry is kept, from 1 ms to MaxTTL; 0 means forever.
 	TTL time.Duration
 	// Quota limits what the space may hold with the entry. A write that does not make the space larger is never refused.
 	Quota Usage

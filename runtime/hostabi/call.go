@@ -93,6 +93,6 @@ type Use struct {
 	Redacted bool
 }
 
-// Used counts a use, for the call's line in the log and its caller's accounts. At the level debug, each has its own line; otherwise only
-// the first in a client's call that a tool's grant does not allow, whose Outcome is "not_granted".
+// Used counts a use, for the call's line in the log and its caller's accounts. At the level debug, each use has its own line. At other levels,
+// only uses that a tool's grant does not allow have one (their Outcome is "not_granted"), and of these only the first in a client's call.
 func (c *Call) Used(u Use) { c.run().Used(hostcall.Use(u)) }

@@ -1,4 +1,5 @@
-// Package account counts how much of the process's scarce resources all tools use together. So not only each tool has a limit, but also their sum.
+// Package account counts how much of the process's scarce resources all tools use together. So there is a limit for each tool, and one for all
+// tools together.
 package account
 
 import (
@@ -22,7 +23,7 @@ const (
 	Addresses
 	// Code is compiled code, in bytes.
 	Code
-	// Descriptors are of files that guests have open.
+	// Descriptors are the descriptors of files that guests have open.
 	Descriptors
 	// Manifests is the memory that is kept for manifests, in bytes: compiled schemas, and documents.
 	Manifests
@@ -50,7 +51,7 @@ type Account struct {
 	lines [kinds]line
 
 	waiters atomic.Int32 // calls of Wait; a caller that gives something back serves them
-	wanting atomic.Int32 // those that have waited for longer than Moment
+	wanting atomic.Int32 // claims that have waited for longer than Moment
 	mu      sync.Mutex
 	waiting list.List // of *waiter: first those with Ahead, then the others, each group in order of arrival
 }
@@ -144,7 +145,7 @@ func (a *Account) Use(k Kind) Use {
 // Take takes n of a kind if there is room. With first, for a tool that has nothing yet, it may use the reserve. It takes some 10 ns.
 func (a *Account) Take(k Kind, n int64, first bool) bool {
 	l, limit := &a.lines[k], a.Most(k, first)
-	// It would be wrong to add first and check afterwards: another caller might see an amount that is taken only for a moment, and then wait for ever.
+	// It would be wrong to add first and check afterwards: another caller might see an amount that is taken only for a moment, and then wait forever.
 	for {
 		held := l.held.Load()
 		if n > 0 && held+n > limit {

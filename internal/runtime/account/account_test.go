@@ -26,7 +26,7 @@ func TestTake(t *testing.T) {
 		{"up to the reserve", 10, false, true, 70},
 		{"the reserve, by a tool that has something", 1, false, false, 70},
 		{"the reserve, by a tool that has nothing", 10, true, true, 80},
-		{"more than there is", 1, true, false, 80},
+		{"more than the limit", 1, true, false, 80},
 		{"nothing", 0, false, true, 80},
 	}
 	for _, s := range steps {
@@ -76,7 +76,7 @@ func TestWait(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := a.Wait(ctx, &account.Claim{Kind: account.Memory, N: 5, First: true}, nil); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a wait without end: got %v", err)
+			t.Errorf("a wait for more than the limit: got %v", err)
 		}
 		for _, step := range []struct {
 			n    int64

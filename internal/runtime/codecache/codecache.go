@@ -37,7 +37,7 @@ type Cache struct {
 	sized   atomic.Pointer[sized]
 }
 
-// sized is the total size of all entries at a time.
+// sized is the total size of all entries, and when they were counted.
 type sized struct {
 	at    time.Time
 	bytes int64
@@ -52,7 +52,7 @@ const (
 	maxParts    = 16
 
 	defaultLimit = 2 << 30
-	touchAge     = time.Hour // an older time of last use is updated
+	touchAge     = time.Hour // an entry's time of last use is updated once it is older than this
 	sizeAge      = time.Minute
 
 	entryPrefix   = ".entry-"

@@ -157,7 +157,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestForeign puts things in the place of an entry that no honest process leaves there.
+// TestForeign puts things in an entry's place that no honest process leaves there.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -204,7 +204,7 @@ func TestScratch(t *testing.T) {
 	t.Parallel()
 	name := "[a]*" // a pattern, too
 	if runtime.GOOS == "windows" {
-		name = "[a]" // none of whose names has a *
+		name = "[a]" // names there must not contain a *
 	}
 	dir := filepath.Join(t.TempDir(), name)
 	stale := filepath.Join(dir, ".staging-1")

@@ -120,9 +120,9 @@ func badly(how string) error {
 		number++
 	case "writes half":
 		a.Size++
-	case "lies of the size":
+	case "lies about the size":
 		a.Size = 1 << 50
-	case "lies of the digest":
+	case "lies about the digest":
 		a.Sum[0]++
 	case "writes nothing":
 		a.Name = "missing"

@@ -72,7 +72,7 @@ type Limit struct {
 
 // A TooMuch is the error for a module that exceeded a limit.
 type TooMuch struct {
-	// Limit is the limit that held.
+	// Limit is the limit that applied.
 	Limit
 	// Memory reports whether the module exceeded the memory, rather than the processor time.
 	Memory bool

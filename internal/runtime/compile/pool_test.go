@@ -102,20 +102,20 @@ func TestBombs(t *testing.T) {
 func TestFails(t *testing.T) {
 	t.Parallel()
 	for how, says := range map[string]string{
-		"says nothing":       "it did not begin",
-		"says no":            "no such luck",
-		"writes else":        "it did not begin",
-		"greets wrongly":     "it did not begin",
-		"dies":               "ended twice before it was done",
-		"is killed":          "signal: killed",
-		"answers another":    "it answered a different question",
-		"writes half":        "it says that it left 13 bytes",
-		"lies of the size":   "it says that it left 1125899906842624 bytes",
-		"lies of the digest": "the code that it left is not the code that it announced",
-		"writes nothing":     "no such file",
-		"points out":         "it says that it left",
-		"leaves a link":      "it says that it left",
-		"says much":          "ended twice before it was done",
+		"says nothing":          "it did not begin",
+		"says no":               "no such luck",
+		"writes else":           "it did not begin",
+		"greets wrongly":        "it did not begin",
+		"dies":                  "ended twice before it was done",
+		"is killed":             "signal: killed",
+		"answers another":       "it answered a different question",
+		"writes half":           "it says that it left 13 bytes",
+		"lies about the size":   "it says that it left 1125899906842624 bytes",
+		"lies about the digest": "the code that it left is not the code that it announced",
+		"writes nothing":        "no such file",
+		"points out":            "it says that it left",
+		"leaves a link":         "it says that it left",
+		"says much":             "ended twice before it was done",
 	} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
@@ -131,7 +131,7 @@ func TestFails(t *testing.T) {
 				t.Errorf("got %v, which blames the system: %v", err, system)
 			}
 			if unavailable := errors.Is(err, compile.ErrUnavailable); unavailable != (how[0] == 's' && how != "says much" || how == "writes else" || how == "greets wrongly") {
-				t.Errorf("got %v, which says about processes in general: %v", err, unavailable)
+				t.Errorf("got %v, which says that no process can be used: %v", err, unavailable)
 			}
 			if stale := left(t, dir); len(stale) != 0 {
 				t.Errorf("%v is left", stale)

@@ -21,7 +21,7 @@ type Call struct {
 	spent    int64 // nanoseconds of the host's work since the last call of Spent
 	function *Function
 	set      int
-	states   []Local // one for each set; nil if none has kept anything
+	states   []Local // one for each set; nil if no set has kept anything
 }
 
 // Serving reports whether the run serves a call; it is a start otherwise.
@@ -33,7 +33,7 @@ func (c *Call) Command() bool { return c.guest.Command }
 // Principal returns on whose behalf the guest runs. It is nil while the guest starts or describes itself.
 func (c *Call) Principal() fmt.Stringer { return c.run.Principal }
 
-// Context returns the context of the call, for its values: what its caller knows of it, such as a trace. It may outlive the run, and
+// Context returns the context of the call, for its values, such as the caller's trace. It may outlive the run, and
 // nothing may wait for it. A function that may wait uses f of [Call.Wait], whose context has the same values.
 func (c *Call) Context() context.Context { return c.host.Context() }
 

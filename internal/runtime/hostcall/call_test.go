@@ -38,7 +38,7 @@ func TestPlaces(t *testing.T) {
 				invoke(t, make([]byte, 16), serving, func(c *hostcall.Call) { method.do(c, ptr, method.length) })
 			})
 			if (got != "") != outside || outside && !strings.HasPrefix(got, "it gave f a place outside its memory") {
-				t.Errorf("%s at %d: got the trap %q, want one: %t", method.name, ptr, got, outside)
+				t.Errorf("%s at %d: got the trap %q, want a trap: %t", method.name, ptr, got, outside)
 			}
 		}
 	}
@@ -92,11 +92,11 @@ func TestCharge(t *testing.T) {
 	c.Charge(150_000)
 	c.Write(0, make([]byte, 399_992))
 	if g.Looks != 0 {
-		t.Errorf("looked at after %d ns", g.Charged())
+		t.Errorf("checked after %d ns", g.Charged())
 	}
 	c.Write(0, make([]byte, 8))
 	if charged := g.Charged(); g.Looks != 1 || charged != 200_000 {
-		t.Errorf("%d looks after %d ns, want one after 200,000", g.Looks, charged)
+		t.Errorf("%d checks after %d ns, want one after 200,000", g.Looks, charged)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestLongProgress(t *testing.T) {
 	g := hosttest.Begin(t, nil, 1, hostcall.Run{Serving: true})
 	g.ABI.Progress(1, 0, make([]byte, 1<<20))
 	if n := len(g.Reports[0]) - len("1/0 "); n > 2*hostcall.MaxLine || g.Charged() < int64(n) {
-		t.Errorf("%d bytes of the message are looked at, for %d ns", n, g.Charged())
+		t.Errorf("%d bytes of the message were read, and %d ns charged", n, g.Charged())
 	}
 }
 
@@ -189,7 +189,7 @@ func TestEnter(t *testing.T) {
 			t.Errorf("the outer function has the grant %v and the state %v then", c.Grant(), c.Local())
 		}
 		if c.Enter("f", "", "", nil) || c.Enter("g", "i", "i", []uint64{0}) || inner != 1 {
-			t.Error("what is not exported runs")
+			t.Error("a function that is not exported runs")
 		}
 		if charged := g.Charged() - before; charged < 3*1000 {
 			t.Errorf("three attempts are charged %d ns", charged)

@@ -28,14 +28,14 @@ func TestGrantEqual(t *testing.T) {
 		{"other modules", hostcall.Grant{Module: "a", Value: 7}, hostcall.Grant{Module: "b", Value: 7}, false},
 		{"one pointer", hostcall.Grant{Module: "a", Value: one}, hostcall.Grant{Module: "a", Value: one}, true},
 		{"two pointers", hostcall.Grant{Module: "a", Value: one}, hostcall.Grant{Module: "a", Value: new(int)}, false},
-		{"by their method", same, hostcall.Grant{Module: "a", Value: origins{"x", "y"}}, true},
+		{"equal by their method", same, hostcall.Grant{Module: "a", Value: origins{"x", "y"}}, true},
 		{"unequal by their method", same, hostcall.Grant{Module: "a", Value: origins{"x"}}, false},
-		{"of two types", same, hostcall.Grant{Module: "a", Value: 7}, false},
-		{"that Go can't compare", hostcall.Grant{Module: "a", Value: map[string]int{"x": 1}}, hostcall.Grant{Module: "a", Value: map[string]int{"x": 1}}, true},
-		{"that Go can't compare, and differ", hostcall.Grant{Module: "a", Value: map[string]int{"x": 1}}, hostcall.Grant{Module: "a", Value: map[string]int{"x": 2}}, false},
-		{"one that Go can't compare", hostcall.Grant{Module: "a", Value: map[string]int{"x": 1}}, hostcall.Grant{Module: "a", Value: 7}, false},
-		{"none", hostcall.Grant{Module: "a"}, hostcall.Grant{Module: "a", Value: map[string]int{}}, false},
-		{"of two types, the other way", hostcall.Grant{Module: "a", Value: 7}, same, false},
+		{"values of two types", same, hostcall.Grant{Module: "a", Value: 7}, false},
+		{"values that Go can't compare", hostcall.Grant{Module: "a", Value: map[string]int{"x": 1}}, hostcall.Grant{Module: "a", Value: map[string]int{"x": 1}}, true},
+		{"different values that Go can't compare", hostcall.Grant{Module: "a", Value: map[string]int{"x": 1}}, hostcall.Grant{Module: "a", Value: map[string]int{"x": 2}}, false},
+		{"a value that Go can't compare, and one that it can", hostcall.Grant{Module: "a", Value: map[string]int{"x": 1}}, hostcall.Grant{Module: "a", Value: 7}, false},
+		{"no value", hostcall.Grant{Module: "a"}, hostcall.Grant{Module: "a", Value: map[string]int{}}, false},
+		{"values of two types, in the other order", hostcall.Grant{Module: "a", Value: 7}, same, false},
 	} {
 		if got := test.a.Equal(test.b); got != test.want {
 			t.Errorf("%s: got %t", test.name, got)

@@ -32,8 +32,8 @@ type Watcher interface {
 	Watched(u Use)
 }
 
-// Used counts a use, for the call's line in the log and its caller's accounts. At the level debug, each use has a line of its own. At other levels,
-// only a tool's first use in a client's call that its grant does not allow has one.
+// Used counts a use, for the call's line in the log and its caller's accounts. At the level debug, each use has a line of its own. At other
+// levels, only uses that a tool's grant does not allow have one, and of these only the tool's first in a client's call.
 func (c *Call) Used(u Use) { c.host.Used(u) }
 
 // Tally counts n uses of the tool's grant for the function's set, and returns the uses so far in the client's call, including all calls

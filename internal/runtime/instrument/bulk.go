@@ -9,7 +9,7 @@ import (
 // to get it from its host. Copying a chunk takes 2 µs, so a check costs little in comparison.
 const chunk = 16 << 10
 
-// quarter is by how many bits a number of bytes or table elements is shifted to the right to get units of fuel.
+// quarter is the number of bits by which a number of bytes or table elements is shifted right to get units of fuel.
 const quarter = 2
 
 // shortConstant is the greatest constant length of a memory.fill or memory.copy that is left unchanged, in bytes.

@@ -159,7 +159,7 @@ func TestBulkIsCharged(t *testing.T) {
 	for _, c := range []struct {
 		name, code string
 		units      int // at least
-		looks      int // at least, if each unit must be asked for
+		looks      int // the least number of requests for fuel, if each request gets one unit
 	}{
 		{"memory.fill of a chunk", i32(0) + i32(1) + i32(16<<10) + "\xfc\x0b\x00", 4096, 1},
 		{"memory.fill of less", i32(0) + i32(1) + i32(15_000) + "\xfc\x0b\x00", 3750, 1},

@@ -37,7 +37,7 @@ const (
 // The module's functions besides f0, and their types.
 const (
 	functionSmall  = 1 // (i32) -> i32
-	functionWide   = 2 // twenty of i64 -> twenty of i64
+	functionWide   = 2 // twenty i64 -> twenty i64
 	functionVector = 3 // () -> v128
 	wideValues     = 20
 	pagesRandom    = 1<<10 + 1 // of 64 KiB: the part that is accessed, plus the offsets

@@ -23,7 +23,7 @@ type host struct {
 	wazero.Runtime
 	slice   int32 // of fuel
 	refills int
-	left    int32 // of the slice that is used up, below 0
+	left    int32 // fuel left when a slice is used up: below 0
 	most    int   // refills until it panics; 0 means no bound
 	onSlice func()
 }

@@ -15,8 +15,8 @@ const (
 	probe      = 5_000
 	sliceTime  = 200 * time.Microsecond // aimed at
 	worstTime  = 2 * time.Millisecond   // the most that a slice takes if the guest changes to the slowest pace of its module
-	// keepSlices is for how many slices the size does not grow after it has shrunk. The smallest slices run at half the speed of large ones. So a pause
-	// of the whole machine, which looks like a slow guest, costs some 50 µs.
+	// keepSlices is the number of slices for which the size does not grow after it has shrunk. The smallest slices run at half the speed of
+	// large ones. So a pause of the whole machine, which looks like a slow guest, costs some 50 µs.
 	keepSlices = 64
 )
 

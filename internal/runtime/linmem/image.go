@@ -17,13 +17,13 @@ type Image struct {
 	stored []byte // the content without the zeros at its end; for a layer, only its own part; whole pages; read-only
 	blank  []bool // which pages of stored are all zeros
 	page   int    // the system's page size
-	filled int    // pages that are not all zeros
-	end    int    // of the content without the zeros at its end
+	filled int    // number of pages that are not all zeros
+	end    int    // size in bytes of the content without the zeros at its end
 	slot   *slot  // what memories map; if nil, they are plain copies of stored
 	layer  *layer // nil: the image has all of its content itself
 
 	mu     sync.Mutex
-	users  int // memories that are not yet freed
+	users  int // number of memories that are not yet freed
 	closed bool
 	// foreseen are the pages that a memory of this image is likely to write if it becomes a layer. They are known once one has become a layer,
 	// and never change.
@@ -117,7 +117,7 @@ func (i *Image) Size() int { return i.size }
 // Resident returns how many bytes the image takes, whether or not it has memories. A layer does not count the pages that it shares.
 func (i *Image) Resident() int { return i.filled * i.page }
 
-// Mappings returns the most of the process's mappings that a memory of the image takes.
+// Mappings returns how many of the process's mappings a memory of the image takes at most.
 func (i *Image) Mappings() int {
 	if i.layer != nil {
 		return i.layer.pieces + 1 + tails()

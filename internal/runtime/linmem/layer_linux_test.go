@@ -67,12 +67,12 @@ func TestLayerStoresWhatDiffers(t *testing.T) {
 		pages, pieces int
 	}{
 		{"nothing", 100, func([]byte) {}, 0, 1},
-		{"what was there is written", 100, func(b []byte) { copy(b, bytes.Clone(b)) }, 0, 1},
+		{"writes of the bytes that were there", 100, func(b []byte) { copy(b, bytes.Clone(b)) }, 0, 1},
 		{"one page", 100, at(7), 1, 3},
 		{"the first page", 100, at(0), 1, 2},
 		{"the last page", 100, at(799), 1, 2},
-		{"two pages, which are far apart", 100, at(7, 30), 2, 5},
-		{"two pages, and a mapping more is not worth it", 100, at(7, 15), 9, 3},
+		{"two pages far apart", 100, at(7, 30), 2, 5},
+		{"two pages too close for another mapping", 100, at(7, 15), 9, 3},
 		{"a page that became zero", 100, func(b []byte) { clear(b[9*page : 10*page]) }, 0, 3},
 		{"behind the content", 100, at(1000, 1400), 2, 2},
 		{"across the end of the content", 100, at(795, 1400), 6, 2},

@@ -24,7 +24,7 @@ import (
 	"os"
 )
 
-// MaxMappings is the most of the process's mappings that a memory takes, unless it belongs to a layer: see Image.Mappings.
+// MaxMappings is how many of the process's mappings a memory takes at most, unless it belongs to a layer: see Image.Mappings.
 const MaxMappings = 3
 
 // maxReserve is the largest size of a WebAssembly memory.

@@ -172,7 +172,7 @@ func TestGrowthIsGivenBack(t *testing.T) {
 				t.Errorf("Resident: got %d, %v; want the %d of the calls since", n, err, page)
 			}
 			if n := read(m.Grow(3 * linmem.KeepResident)[granule:]); n != 0 {
-				t.Errorf("what it grows by again holds %d", n)
+				t.Errorf("when it grows again, the new part holds %d", n)
 			}
 		})
 	}

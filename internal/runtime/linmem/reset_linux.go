@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// keepResident is how many bytes of dirty pages a reset copies back. It drops the rest, so that a call that wrote much does not cost memory for
-	// ever. Speed would be a reason to keep more: finding and copying a page takes 0.1 µs, while dropping it and a page fault in the next call take 2
-	// µs, for any number of pages. keepResident is also how many bytes of pages may stay that were only read. Each page adds 40 ns to every scan: 10 ms
-	// after a call that has read a gigabyte.
+	// keepResident is how many bytes of dirty pages a reset copies back. It drops the rest, so that a call that wrote much does not cost memory
+	// forever. Speed would be a reason to keep more: finding and copying a page takes 0.1 µs, while dropping it and a page fault in the next
+	// call take 2 µs, for any number of pages. keepResident is also how many bytes of pages may stay that were only read. Each page adds 40 ns
+	// to every scan: 10 ms after a call that has read a gigabyte.
 	keepResident = 4 << 20
 	// One reset in ageEvery compares each dirty page with the image, and drops those that the last call did not change. Otherwise the pages that one
 	// rare call has dirtied would be copied back after every later call. For a page that every twentieth call writes, dropping costs as much as keeping.

@@ -57,26 +57,26 @@ func TestWatchedReset(t *testing.T) {
 		looks bool
 	}{
 		{"nothing", func(*Memory) {}, false},
-		{"the pages that were dirty before", func(m *Memory) { m.space[1]++; m.space[m.size-page]++ }, false},
-		{"one of them", func(m *Memory) { m.space[page-1]++ }, false},
-		{"a stored page that was not", func(m *Memory) { m.space[page]++ }, true},
-		{"a page of zeros that was not", func(m *Memory) { m.space[m.size-page-1]++ }, true},
-		{"a page that was read first", func(m *Memory) { _ = m.space[page] + m.space[2*page]; m.space[2*page]++ }, true},
+		{"writes to the pages that were dirty before", func(m *Memory) { m.space[1]++; m.space[m.size-page]++ }, false},
+		{"a write to one of them", func(m *Memory) { m.space[page-1]++ }, false},
+		{"a write to a stored page that was clean", func(m *Memory) { m.space[page]++ }, true},
+		{"a write to a page of zeros that was clean", func(m *Memory) { m.space[m.size-page-1]++ }, true},
+		{"a write to a page that was read first", func(m *Memory) { _ = m.space[page] + m.space[2*page]; m.space[2*page]++ }, true},
 		{"all", func(m *Memory) { clear(m.Bytes()) }, true},
 		{"grown", func(m *Memory) { m.Grow(41 * granule) }, false},
 		{"grown, and written there", func(m *Memory) { m.Grow(41 * granule)[40*granule]++ }, true},
-		{"one that moved", func(m *Memory) { m.Unwatch(); m.space[1]++ }, true},
-		{"one by another goroutine", func(m *Memory) {
+		{"a write after Unwatch", func(m *Memory) { m.Unwatch(); m.space[1]++ }, true},
+		{"a write by another goroutine", func(m *Memory) {
 			m.Unwatch()
 			done := make(chan struct{})
 			go func() { runtime.LockOSThread(); m.space[page]++; close(done) }()
 			<-done
 		}, true},
 		{"paused", func(m *Memory) { m.space[1]++; pause(m); m.space[1]++ }, false},
-		{"one before a pause", func(m *Memory) { m.space[page]++; pause(m) }, true},
-		{"one after a pause", func(m *Memory) { pause(m); m.space[page]++ }, true},
-		{"one between two pauses", func(m *Memory) { pause(m); m.space[page]++; pause(m) }, true},
-		{"one that was dropped", func(m *Memory) { _ = m.drop(0, m.size); m.space[0]++ }, true},
+		{"a write before a pause", func(m *Memory) { m.space[page]++; pause(m) }, true},
+		{"a write after a pause", func(m *Memory) { pause(m); m.space[page]++ }, true},
+		{"a write between two pauses", func(m *Memory) { pause(m); m.space[page]++; pause(m) }, true},
+		{"a write to a dropped page", func(m *Memory) { _ = m.drop(0, m.size); m.space[0]++ }, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -132,7 +132,7 @@ func TestWatch(t *testing.T) {
 			size := m.size
 			b := m.Grow(uint64(size + (1+random.IntN(3))*granule))
 			if sum := read(b[size:]); sum != 0 {
-				t.Fatalf("turn %d: what it grew by holds %d", turn, sum)
+				t.Fatalf("turn %d: the part that it grew by holds %d", turn, sum)
 			}
 			b[size]++
 			b[size+random.IntN(3)*page]++
@@ -252,7 +252,7 @@ func TestFewPagesStay(t *testing.T) {
 	}
 }
 
-// TestReadsAreForgotten has one call that reads pages that were never written. Scans must not examine many of them, and none of them for ever.
+// TestReadsAreForgotten has one call that reads pages that were never written. Scans must not examine many of them, and none of them forever.
 func TestReadsAreForgotten(t *testing.T) {
 	t.Parallel()
 	if p := findPagemap(); p == nil || !p.scan {
@@ -294,7 +294,7 @@ func TestReadsAreForgotten(t *testing.T) {
 			}
 			b[c.size-1]++
 			if got := scanned(); sum != 0 || got < len(zeros)*page/c.step {
-				t.Fatalf("%d bytes are scanned that add up to %d: this shows nothing", got, sum)
+				t.Fatalf("%d bytes are scanned that add up to %d: the test shows nothing", got, sum)
 			}
 			for range c.resets {
 				m.space[0]++

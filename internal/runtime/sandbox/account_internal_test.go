@@ -128,7 +128,7 @@ func TestTooMuchMemory(t *testing.T) {
 				_, err := p.Tool("x", test.index, test.limits).Call(t.Context(), CallSpec{})
 				var told *Error
 				if !errors.As(err, &told) || told.Outcome != ToolMemory || !strings.Contains(err.Error(), "raise server.memory") {
-					t.Errorf("got %v, want that no call can have it, and what to raise", err)
+					t.Errorf("got %v, want an error that says which limit to raise", err)
 				}
 			}
 			e.reclaim(nil, account.Memory, test.memory)
@@ -201,12 +201,12 @@ func TestMappingsInSum(t *testing.T) {
 	})
 	// Code that has just been compiled is counted even if there is no room.
 	if most > limit+side || most < limit/2 {
-		t.Errorf("at one time %d mappings were held, want some of %d", most, limit)
+		t.Errorf("at one time %d mappings were held, want many, but not more than %d", most, limit)
 	}
 }
 
 // TestAddressesInSum calls more tools than there is address space for. Idle instances make room, and calls wait for each other. If a tool's own
-// memory may be larger than all, its calls fail with that reason.
+// memory may be larger than that of all tools, its calls fail with that reason.
 func TestAddressesInSum(t *testing.T) {
 	t.Parallel()
 	const reserve, limit = 32 << 20, 4 * 32 << 20
@@ -227,12 +227,12 @@ func TestAddressesInSum(t *testing.T) {
 		wait.Wait()
 	})
 	if most > limit || most < reserve {
-		t.Errorf("at one time %d bytes were reserved, want some of %d", most, limit)
+		t.Errorf("at one time %d bytes were reserved, want many, but not more than %d", most, limit)
 	}
 	_, err := kin(t, e, hoard(t), 9)[8].Tool("x", 1, limits.Limits{Memory: 2 * limit}).Call(t.Context(), CallSpec{})
 	var failed *Error
 	if !errors.As(err, &failed) || failed.Outcome != ToolMemory || !strings.Contains(fmt.Sprint(failed.Err), "128 MiB of address space") {
-		t.Errorf("a tool whose memory may be larger than all: got %v", err)
+		t.Errorf("a tool whose memory may be larger than that of all tools: got %v", err)
 	}
 }
 

@@ -65,7 +65,7 @@ func TestApart(t *testing.T) {
 				t.Errorf("got %s, %v, want [1]", out, err)
 			}
 			if warned := strings.Contains(log.String(), alone); warned != c.warns {
-				t.Errorf("warned of it: %v, want %v; got %s", warned, c.warns, log)
+				t.Errorf("warned of compiling in this process: %v, want %v; got %s", warned, c.warns, log)
 			}
 		})
 	}
@@ -171,7 +171,7 @@ func TestKilledByTheSystem(t *testing.T) {
 			}
 			entries, err := filepath.Glob(filepath.Join(dir, "????????????????????????????????????????????????????????????????"))
 			if err != nil || len(entries) > 0 != strings.Contains(c.want, ".") {
-				t.Errorf("the cache has %v, %v: it is to have code, and no refusal", entries, err)
+				t.Errorf("the cache has %v, %v: it should have code, and no refusal", entries, err)
 			}
 		})
 	}

@@ -46,7 +46,7 @@ func peek(t testing.TB, p *Program, address int32) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The fixture writes digits by their value.
+	// The fixture writes each digit as its value, not as a character.
 	for n, b := range out {
 		if b < 16 {
 			out[n] = "0123456789abcdef"[b]
@@ -321,7 +321,7 @@ func TestBundleOutside(t *testing.T) {
 	module := string(scripted(t, "engine", 'a', 0, 0, 0))
 	const at, far = "\x41\x80\x80\x04\x0b", "\x41\xff\xff\x7f\x0b" // -1
 	if strings.Count(module, at) != 2 {
-		t.Fatal("want the address twice")
+		t.Fatal("the module doesn't have the address twice")
 	}
 	p := loadInternal(t, e, []byte(strings.ReplaceAll(module, at, far)))
 	for range 2 {

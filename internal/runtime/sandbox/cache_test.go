@@ -100,7 +100,7 @@ func TestCacheUnusable(t *testing.T) {
 		t.Errorf("got %s, want a line about the entry", logged)
 	}
 	if logged := echo(t, filepath.Join(path, "\x00")); !strings.Contains(logged, "every start compiles all tools again") {
-		t.Errorf("got %s, want a line about a directory that can't be", logged)
+		t.Errorf("got %s, want a line about a directory that can't exist", logged)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestCacheUsableAgain(t *testing.T) {
 	testkit.Until(t, "the trouble to be old", func() bool { return time.Since(failed) > 1100*time.Millisecond })
 	compile(others[1])
 	if was, is := r.Count("level=WARN", "compiled code is kept in memory, not on disk"), r.Count("level=INFO", "compiled code is kept on disk again"); was != 1 || is != 1 {
-		t.Errorf("the beginning is told %d times and the end %d times, want 1 and 1: %s", was, is, r.String())
+		t.Errorf("the beginning is logged %d times and the end %d times, want 1 and 1: %s", was, is, r.String())
 	}
 }
 

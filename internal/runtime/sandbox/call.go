@@ -31,7 +31,7 @@ type runState struct {
 	outer     hostcall.Outer // nil: none
 	limits    *limits.Limits
 	lines     lines
-	reports   *progress.Reports // of the call's progress; nil: none yet
+	reports   *progress.Reports // reports of the call's progress; nil: none yet
 	meter     meter
 	waiting   context.Context // the context of its waits; nil: it has not waited yet
 	waited    func()          // ends it
@@ -42,8 +42,8 @@ type runState struct {
 	starting  bool            // this is a start, which serves no caller
 	inside    int             // how many of the guest's functions the host has called and not returned from
 	counter   hostcall.Counter
-	tallies   map[any]int  // of the call and those inside it; only in an outermost call; nil: nothing counted yet
-	filter    filter       // of the guest's words
+	tallies   map[any]int  // sums for the call and those inside it; only in an outermost call; nil: nothing counted yet
+	filter    filter       // for the guest's words
 	principal fmt.Stringer // on whose behalf the guest runs; nil: on nobody's
 	output    []byte       // nil: none yet
 	failure   []byte       // the JSON passed to fail; nil: none

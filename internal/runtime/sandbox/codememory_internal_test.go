@@ -149,7 +149,7 @@ func TestCodeMemory(t *testing.T) {
 		}
 	}
 	if !there(programs[0]) || left < 4 || left > 5 {
-		t.Errorf("got %t for the one called often, and %d of all, want it and 4 or 5", there(programs[0]), left)
+		t.Errorf("the code of the tool that was called often is in memory: %t; in all, the code of %d tools is: want true, and 4 or 5", there(programs[0]), left)
 	}
 	for _, p := range programs {
 		call(e, p)

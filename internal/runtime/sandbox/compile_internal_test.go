@@ -173,7 +173,7 @@ func TestCompileSlow(t *testing.T) {
 				t.Errorf("got %s, %v, want 1", out, err)
 			}
 			if slow.State().Code != CodePending {
-				t.Error("the slow build was over first, so this shows nothing: make it slower")
+				t.Error("the slow build was over first, so the test shows nothing: make it slower")
 			}
 			if err := e.Close(context.Background()); err != nil {
 				t.Error(err)

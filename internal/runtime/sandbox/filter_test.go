@@ -50,7 +50,7 @@ func TestFilter(t *testing.T) {
 			c.AppendOutput([]byte(`hunter2"]`))
 			return 0
 		}, `["***"]`},
-		{"result that is not JSON without it", func(c *hostcall.Call) uint64 {
+		{"result that is not JSON without the word", func(c *hostcall.Call) uint64 {
 			c.SetOutput([]byte(`{"` + word + `":` + word + `}`))
 			return 0
 		}, "tool_bad_output: The tool's output is not valid JSON"},

@@ -183,7 +183,7 @@ func (g *gate) remove(w *waiter) {
 	}
 }
 
-// rank moves a line to the rank of its number of calls. The last rank is never empty, so that the longest line is found at once. g.mu is held.
+// rank moves a line to the rank for its number of calls. The last rank is never empty, so that the longest line is found at once. g.mu is held.
 func (g *gate) rank(of *line) {
 	if of.ranked > 0 {
 		g.ranks[of.ranked].Remove(of.rank)

@@ -44,7 +44,7 @@ func (t *Tool) Holding() Holding {
 	return h
 }
 
-// add counts an instance as one of the module's until it is discarded.
+// add counts an instance of the module until it is discarded.
 func (m *module) add(i *instance) {
 	i.tell()
 	m.mu.Lock()

@@ -247,7 +247,7 @@ func TestFirstIsOne(t *testing.T) {
 	wait.Wait()
 	for _, i := range p.module.idle {
 		if i.snapshot != p.module.snapshot {
-			t.Error("an instance is of another snapshot")
+			t.Error("an instance was made from another snapshot")
 		}
 	}
 }
@@ -372,7 +372,7 @@ func TestCloseWaitsForInstances(t *testing.T) {
 		<-started
 		go func() { closed <- e.Close(context.Background()) }()
 		<-e.closing
-		e.attached() // only now all modules know, since this waits for the lock
+		e.attached() // returns once Close has told all modules, since it waits for the lock
 		close(closing)
 		if err := <-closed; err != nil {
 			t.Error(err)

@@ -179,7 +179,7 @@ func TestNestedFuel(t *testing.T) {
 		t.Errorf("100 calls that do next to nothing have used %d units of fuel", used)
 	}
 	if told < used || told > used+1000 {
-		t.Errorf("the caller is told %d units of fuel, including those %d", told, used)
+		t.Errorf("the caller is told that it used %d units of fuel, of which inner calls used %d", told, used)
 	}
 	// Without a limit, nothing is used up.
 	n.do = func(c *hostcall.Call, _ int32) { before = c.Outer().Fuel() }

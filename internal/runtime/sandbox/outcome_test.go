@@ -70,7 +70,7 @@ func TestOutcomes(t *testing.T) {
 		{"memory at once", "hostile/memory", 1, ample, sandbox.ToolMemory, "64 MiB"},
 		{"memory, then exit", "hostile/memory", 2, ample, sandbox.ToolMemory, "64 MiB"},
 		{"memory, then another number", "hostile/memory", 5, ample, sandbox.ToolMemory, "64 MiB"},
-		{"memory refused and lived with", "hostile/memory", 3, ample, sandbox.OK, `"still here"`},
+		{"refused memory that the tool can do without", "hostile/memory", 3, ample, sandbox.OK, `"still here"`},
 		{"table", "hostile/memory", 4, ample, sandbox.OK, `"still here"`},
 		{"memory declared", "hostile/memory_4gib", 0, ample, sandbox.ToolMemory, "needs 4 GiB of memory to start; its limit is 64 MiB"},
 		{"memory declared, all allowed", "hostile/memory_4gib", 0, limits.Limits{Memory: 1 << 40}, sandbox.ToolMemory, "to start"},
@@ -152,7 +152,7 @@ func TestTraps(t *testing.T) {
 			_, err := p.Tool("x", int32(i), limits.Limits{}).Call(t.Context(), sandbox.CallSpec{Input: []byte(`{}`)})
 			e := wantError(t, err, sandbox.ToolTrapped, "The tool broke: "+want+".")
 			if e.Err == nil || !strings.Contains(e.Err.Error(), "wasm stack trace") {
-				t.Errorf("got cause %v, want one with a stack trace", e.Err)
+				t.Errorf("got cause %v, want a cause with a stack trace", e.Err)
 			}
 		})
 	}

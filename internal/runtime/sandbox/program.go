@@ -100,7 +100,7 @@ type module struct {
 	snapshot *snapshot              // nil: none yet
 	starting chan struct{}          // closed when the current start is over; nil: none is under way
 	idle     []*instance            // in the order in which they were used
-	made     map[*instance]struct{} // those that are not closed: idle ones, and those of calls
+	made     map[*instance]struct{} // instances that are not closed: idle ones, and those in use
 }
 
 // enlist adds the module to its code's modules, with holds on its sources. Engine.mu is held.

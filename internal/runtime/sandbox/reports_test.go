@@ -123,7 +123,7 @@ func TestProgressBeforePause(t *testing.T) {
 	}
 }
 
-// TestProgressIsBounded has a guest report for ever. Few reports are passed on, the guest's limits hold, and each report says more than the one
+// TestProgressIsBounded has a guest report forever. Few reports are passed on, the guest's limits hold, and each report says more than the one
 // before. Later calls are not affected.
 func TestProgressIsBounded(t *testing.T) {
 	t.Parallel()

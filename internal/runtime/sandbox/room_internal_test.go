@@ -85,7 +85,7 @@ func TestStartsKnowThePeak(t *testing.T) {
 	p := unlike(t, e, grows(t), 1)[0]
 	answers(t, p, limits.Limits{})
 	if n := lines.Load(); n != 1 {
-		t.Fatalf("it took %d starts, with room for all that one takes", n)
+		t.Fatalf("it took %d starts, with room for all that a start takes", n)
 	}
 	e.reclaim(nil, account.Memory, limit)
 	e.account.Add(account.Memory, pageSize) // there is room for a start until it grows

@@ -13,11 +13,11 @@ import (
 // A run is a task for a guest: what to do, on whose behalf, and within which limits.
 type run struct {
 	CallSpec                 // zero for a description and for a start
-	index    int32           // run Describe instead of a tool
-	describe bool            // run a start instead of either
-	start    bool            // rather than either
+	index    int32           // number of the tool
+	describe bool            // run Describe instead of a tool
+	start    bool            // run a start instead of either
 	grants   []any           // indexed by the numbers of the sets of functions
-	filter   filter          // of the guest's words
+	filter   filter          // for the guest's words
 	started  int64           // fuel that the start of its instance has used
 	ctx      context.Context // the caller's
 	begun    time.Time
@@ -25,9 +25,9 @@ type run struct {
 	limits   *limits.Limits
 	tool     string
 	clock    *clock       // nil: its phases are not timed
-	peak     *peak        // of the tool's calls; nil: not counted
+	peak     *peak        // what the tool's calls needed; nil: not recorded
 	key      *account.Key // the module's key to the reserve
-	first    bool         // it has the key: no other run of the module that has it holds memory
+	first    bool         // it has the key, which no other run of the module can have meanwhile
 	room     int64        // bytes of memory that the account holds for it, and that no instance has taken yet
 	least    int64        // bytes that its start needs, as far as is known
 	took     int64        // bytes that its last start took

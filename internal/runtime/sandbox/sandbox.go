@@ -101,7 +101,7 @@ type Engine struct {
 	describes     limits.Limits // of Describe
 	idleTime      time.Duration
 	unusedTime    time.Duration
-	idleInstances int // the most of one program
+	idleInstances int // how many idle instances one program may have
 	account       *account.Account
 	seats         *turns.Places[string, *module] // shared by parties, for guests that compute for long
 	reclaiming    chan struct{}                  // holds one token, for the goroutine that frees idle memory

@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// TestSeats has more guests run for ever than there are seats, so the others wait for one. A short call of another module goes on.
+// TestSeats has more guests run forever than there are seats, so the others wait for one. A short call of another module goes on.
 // Proves: A tool stops
 func TestSeats(t *testing.T) {
 	t.Parallel()

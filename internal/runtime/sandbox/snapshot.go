@@ -11,7 +11,7 @@ import (
 // Programs of one interpreter share the pages of its snapshot.
 type snapshot struct {
 	image   *linmem.Image
-	globals []uint64     // of the exported mutable globals, in the rewriter's order
+	globals []uint64     // values of the exported mutable globals, in the rewriter's order
 	base    *snapshot    // the snapshot whose pages it shares, with a hold on it; nil: none
 	holds   atomic.Int32 // holds in addition to its owner's: by instances, layers and starts
 }

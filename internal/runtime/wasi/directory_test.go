@@ -173,7 +173,7 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("with room for 5 bytes the link leads to %q (%d)", to, errno)
 	}
 	if to, errno := readLink("geo/out", 100); errno != notCapable {
-		t.Errorf("where an absolute link leads is told: %q (%d)", to, errno)
+		t.Errorf("the guest is told where an absolute link leads: %q (%d)", to, errno)
 	}
 	for path, want := range map[string]uint64{"geo/cities.csv": inval, ".": inval, "geo/none": noEnt} {
 		if _, errno := readLink(path, 100); errno != want {

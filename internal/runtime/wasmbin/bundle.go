@@ -162,7 +162,7 @@ func (m *Module) AppendData(address uint32, content []byte) ([]byte, error) {
 	segment = AppendU32(append(segment, opcode.End), uint32(len(content)))
 	segment = append(segment, content...)
 
-	out := append(make([]byte, 0, len(m.data)+len(segment)+16), Header...) // 16: by how many bytes the counts and sizes can grow
+	out := append(make([]byte, 0, len(m.data)+len(segment)+16), Header...) // 16: at most so many bytes are added to the counts and sizes
 	r := &Reader{Data: m.data, Pos: len(Header), End: len(m.data)}
 	found := false
 	for r.Left() > 0 {

@@ -53,7 +53,7 @@ func FuzzParse(f *testing.F) {
 		if end != len(module) {
 			t.Errorf("the sections end at %d of %d", end, len(module))
 		}
-		_, _ = m.Features()     // it need not know any, but must not panic
+		_, _ = m.Features()     // it may return an error, but must not panic
 		_ = compiles(r, module) // it may refuse it, but must not panic
 	})
 }

@@ -27,7 +27,7 @@ type modules struct {
 	inRoot string   // the script in root, with slashes
 	total  int64    // bytes that were read below root
 
-	content []byte // of the script, in place of the file on disk; nil: read the file
+	content []byte // content of the script, in place of the file on disk; nil: read the file
 
 	mu       sync.Mutex
 	inputs   map[string]bool

@@ -33,7 +33,7 @@ type disk struct {
 	total int64
 
 	script  string // the path of the script
-	content []byte // of the script, in place of the file on disk; nil: read the file
+	content []byte // content of the script, in place of the file on disk; nil: read the file
 }
 
 // openDisk returns the disk below a root, or the whole disk if root is empty.

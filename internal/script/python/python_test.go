@@ -165,31 +165,31 @@ func TestDependencies(t *testing.T) {
 		want  string
 		wrong string
 	}{
-		{"what it needs, too", project(`dependencies = ["foo>=1,<2"]`, foo, bar, odd),
+		{"a library and what it needs", project(`dependencies = ["foo>=1,<2"]`, foo, bar, odd),
 			"hello.py foo/__init__.py foo/data.json foo_single.py bar/__init__.py bar.baz-1.0.dist-info/METADATA odd.py odd-1.0.dist-info/METADATA Foo-1.0.dist-info/METADATA", ""},
-		{"extras, later", project(`dependencies = ["foo", "user"]`, foo, bar, more, odd, library("user", "foo[all]", "user.py")), "more.py user.py", ""},
+		{"extras that another library requests later", project(`dependencies = ["foo", "user"]`, foo, bar, more, odd, library("user", "foo[all]", "user.py")), "more.py user.py", ""},
 		{"extras", project(`dependencies = ["foo[ALL]"]`, foo, bar, more, odd), "more.py", ""},
 		{"the engine's own", project(`dependencies = ["toolsrv @ file:///x;y"]`, foo), "hello.py", ""},
 		{"nothing", project("", foo), "hello.py", ""},
 		{"not installed", project(`dependencies = ["fooo"]`, foo), "", "pyproject.toml names the dependency fooo, which is not installed in the virtual environment: pip install fooo"},
-		{"needed and not installed", project(`dependencies = ["foo"]`, foo), "", "foo needs the dependency bar_baz"},
+		{"a library that another one needs, not installed", project(`dependencies = ["foo"]`, foo), "", "foo needs the dependency bar_baz"},
 		{"no environment", project(`dependencies = ["foo>1"]`), "", "python3 -m venv .venv && .venv/bin/pip install 'foo>1'"},
 		{"compiled", project(`dependencies = ["fast"]`, fast), "", `fast has compiled code (fast/_speed.cpython-311-x86_64-linux-gnu.so)`},
 		{"compiled for speed only", project("dependencies = ['fast']\npure = ['Fast']", fast), "hello.py fast/__init__.py fast-1.0.dist-info/METADATA", ""},
 		{"no name", project(`dependencies = ["!"]`), "", "virtual environment"},
 		{"not a name", project(`dependencies = ["!"]`, foo), "", `the dependency "!": it is not the name of a library`},
-		{"of the project, as they are imported", general(`["foo>=1", "more", "gone", "!", "toolsrv"]`, foo, bar, more, odd), "hello.py foo/__init__.py bar/__init__.py Foo-1.0.dist-info/METADATA", ""},
-		{"of the project, and compiled", general(`["foo", "fast"]`, library("fast", "", "foo.cpython-311-x86_64-linux-gnu.so")), "", "hello.py:1:8: the dependency fast has compiled code"},
-		{"of the project, beside those for tools", general("[\"foo\"]\n[tool.toolsrv]\ndependencies = [\"more\"]", foo, bar, more, odd), "hello.py more.py", ""},
-		{"of the project, without an environment", general(`["foo"]`), "hello.py", ""},
-		{"of the project, which pip will refuse", general(`"foo"`, foo), "hello.py", ""},
+		{"project's libraries, as they are imported", general(`["foo>=1", "more", "gone", "!", "toolsrv"]`, foo, bar, more, odd), "hello.py foo/__init__.py bar/__init__.py Foo-1.0.dist-info/METADATA", ""},
+		{"project's library with compiled code", general(`["foo", "fast"]`, library("fast", "", "foo.cpython-311-x86_64-linux-gnu.so")), "", "hello.py:1:8: the dependency fast has compiled code"},
+		{"project's libraries beside those for tools", general("[\"foo\"]\n[tool.toolsrv]\ndependencies = [\"more\"]", foo, bar, more, odd), "hello.py more.py", ""},
+		{"project's libraries without an environment", general(`["foo"]`), "hello.py", ""},
+		{"project's dependencies that pip will refuse", general(`"foo"`, foo), "hello.py", ""},
 		{"broken TOML", project(`dependencies = [`), "", "pyproject.toml:4:"},
 		{"another type", project(`dependencies = "foo"`), "", `pyproject.toml: dependencies in [tool.toolsrv] has to be a list of names in quotes, such as dependencies = ["jinja2"]`},
-		{"another type in it", project(`dependencies = ["foo", 1]`, foo), "", "has to be a list of names in quotes"},
+		{"a list with another type in it", project(`dependencies = ["foo", 1]`, foo), "", "has to be a list of names in quotes"},
 		{"another type of pure", project("dependencies = ['foo']\npure = true", foo), "", "pyproject.toml: pure in [tool.toolsrv] has to be a list"},
 		{"a misspelt key", project(`dependecies = ["foo"]`, foo), "", `pyproject.toml: unknown key "dependecies" in [tool.toolsrv]: did you mean "dependencies"?`},
 		{"no table", map[string]string{"hello.py": "import Foo", "pyproject.toml": "[tool]\ntoolsrv = [1]\n"}, "", "pyproject.toml: toolsrv has to be a table, [tool.toolsrv]"},
-		{"no table above it", map[string]string{"hello.py": "import Foo", "pyproject.toml": "tool = 7\n"}, "", "pyproject.toml: tool has to be a table, as in [tool.toolsrv]"},
+		{"tool is not a table", map[string]string{"hello.py": "import Foo", "pyproject.toml": "tool = 7\n"}, "", "pyproject.toml: tool has to be a table, as in [tool.toolsrv]"},
 		{"an unknown key", project(`optional = ["foo"]`, foo), "", `pyproject.toml: unknown key "optional" in [tool.toolsrv]: the keys are dependencies, pure`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -207,10 +207,10 @@ func TestDependencies(t *testing.T) {
 			}
 			for want := range strings.SplitSeq(test.want, " ") {
 				if !slices.Contains(got, want) {
-					t.Errorf("got %q, want %q among it", got, want)
+					t.Errorf("got %q, which should include %q", got, want)
 				}
 			}
-			if strings.HasPrefix(test.name, "of the project, as") && slices.Contains(got, "more.py") {
+			if strings.HasPrefix(test.name, "project's libraries, as") && slices.Contains(got, "more.py") {
 				t.Errorf("got %q, including a library that nothing imports", got)
 			}
 			if slices.Contains(got, "foo/__pycache__/x.pyc") {

@@ -10,8 +10,8 @@ func TestRequirement(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		text, name string
-		extras     string // that the requirement names
-		used       string // with which the library is used
+		extras     string // extras that the requirement names
+		used       string // extras with which the library is used
 		want       bool
 	}{
 		{"foo", "foo", "", "", true},

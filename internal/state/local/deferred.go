@@ -30,7 +30,7 @@ type Deferred struct {
 
 	mu     sync.Mutex // also held while the file is opened: all callers must wait for that
 	store  *Store     // nil: not opened yet
-	failed error      // of the last attempt
+	failed error      // error of the last attempt
 	next   time.Time  // the time of the next attempt; zero means never, if failed is set
 	closed bool
 }

@@ -15,9 +15,10 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// A mapped is the file, which bbolt maps into memory. If somebody truncates the file, or a disk fails, bbolt panics while it holds locks, and all
-// others would wait for them for ever. So no caller waits for bbolt where it may hang. A read transaction begins under a lock of our own, and nobody
-// waits for its end. Writing and closing run in a goroutine that can be abandoned. After such a panic nothing is read or written any more.
+// A mapped is the file, which bbolt maps into memory. If somebody truncates the file, or a disk fails, bbolt panics while it holds locks, and
+// all others would wait for them forever. So no caller waits for bbolt where it may hang. A read transaction begins under a lock of our own, and
+// nobody waits for its end. Writing and closing run in a goroutine that can be abandoned. After such a panic nothing is read or written any
+// more.
 type mapped struct {
 	bolt *bbolt.DB
 	file *os.File

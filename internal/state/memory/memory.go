@@ -33,7 +33,7 @@ type Store struct {
 // content is what a space holds.
 type content struct {
 	entries map[string]state.Entry
-	version uint64 // the last one assigned
+	version uint64 // the last version that was assigned
 }
 
 // New returns an empty store.

@@ -45,7 +45,7 @@ func (o *Objects) Put(ctx context.Context, object string, content io.ReadSeeker)
 // put sends the chunks, and describes the object only once all of them are confirmed. So the description can be sent again alone, and it never names
 // chunks that were given up.
 func (o *Objects) put(ctx context.Context, object string, content io.ReadSeeker) error {
-	var before objectInfo // of the object that is replaced
+	var before objectInfo // description of the object that is replaced
 	var info jetstream.ObjectInfo
 	sum := sha256.New()
 	err := o.insist(ctx, func() (err error) {

@@ -12,7 +12,7 @@ import (
 // A replica is a copy of the stream's spaces, up to a position. The store's lock guards it; entries never change.
 type replica struct {
 	spaces   map[string]*content
-	timed    map[string]*content // those with entries that expire
+	timed    map[string]*content // spaces with entries that expire
 	position uint64              // the last sequence that was applied
 	anew     bool                // everything must be read again, since something is missing
 	round    uint32              // counts how often everything was read

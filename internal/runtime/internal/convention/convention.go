@@ -39,7 +39,7 @@ type Result struct {
 	End End
 	// Starved says that, if the guest was refused memory, this was the reason for its end.
 	Starved bool
-	// Reason is the guest's own, if End is Failed. It may be empty.
+	// Reason is the reason that the guest gave, if End is Failed. It may be empty.
 	Reason string
 	// Message is the host's sentence, if End is Wrong or the guest has given no reason.
 	Message string
@@ -50,7 +50,7 @@ type End int
 
 // The ways in which a function can end.
 const (
-	Broke    End = iota // it did not end in any way of the convention
+	Broke    End = iota // it ended in a way that the convention does not define
 	Done                // its output is the result
 	Reported            // it failed, for the reason that it passed to fail
 	Failed              // it failed, for the reason in Reason
@@ -76,7 +76,7 @@ var all = [...]*Convention{
 	},
 }
 
-// The further exports of modules of either convention.
+// The other exports that modules of either convention may have.
 var (
 	number     = wasmbin.FuncType{Results: []wasmbin.ValueType{wasmbin.I32}}
 	initialize = Export{Name: "_initialize"}

@@ -100,7 +100,7 @@ func newFurnace(ctx context.Context, c Config, claimFor func(tight bool) claim, 
 			log.Warn("compiled code is not kept on disk: every start compiles all tools again; set tools.cache_directory to another folder", "error", err)
 		}
 	}
-	if f.cache == nil { // otherwise open has made the host functions; made here, an error shows now
+	if f.cache == nil { // open has not made the host functions: make them here, so that an error shows now
 		if _, err := f.plain(); err != nil {
 			return nil, errors.Join(err, f.close(ctx))
 		}
@@ -289,7 +289,7 @@ func dataSize(r *instrument.Rewritten) (size int) {
 	return size
 }
 
-// codeFactor is an estimate of how many times as large as the module its code is, including what else wazero keeps.
+// codeFactor is an estimate of what a module's code takes, including what else wazero keeps, as a multiple of the module's size.
 const codeFactor = 6
 
 // compileStored is compile through the disk.

@@ -170,7 +170,7 @@ func judge(name string, why *apart.LostError, bytes int64) error {
 		return lost(name, fmt.Errorf("reading it takes longer than %v, but not because of its size: the machine or its disk is busy", readTime))
 	case why.Outside:
 		return lost(name, fmt.Errorf("the process was killed from outside, as the system does when memory is short (%w)", why))
-	case why.Silent && why.Code != 0 && why.Code != 1: // by a signal, or because Go's runtime gave up
+	case why.Silent && why.Code != 0 && why.Code != 1: // ended by a signal, or because Go's runtime gave up
 		return tooMuch(name, fmt.Sprintf("reading it ended its process (%v)", why))
 	}
 	return fmt.Errorf("read the script in a separate process: %w", why)

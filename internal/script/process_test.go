@@ -148,7 +148,7 @@ func TestHelperTellsBriefly(t *testing.T) {
 func TestHelperBounds(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, where the race detector only takes long")
+		t.Skip("nothing runs concurrently here, so the race detector would only slow it down")
 	}
 	dir := t.TempDir()
 	b := helped(t, "javascript")
@@ -227,7 +227,7 @@ func badly(how string, args []string) error {
 			c.Inputs = []string{strings.Repeat("x", 65<<20)}
 		case "spins":
 			note(r.Path, most.CPU)
-			os.Exit(17) // as at the end of its time
+			os.Exit(17) // ends as it would at its time limit
 		case "thinks":
 			if note(r.Path, most.CPU); most.CPU < 5*time.Second {
 				os.Exit(17)

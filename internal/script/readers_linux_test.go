@@ -85,7 +85,7 @@ func TestHelperGoesFirst(t *testing.T) {
 // Proves: Files of others are not trusted
 func TestHelperEndsWithParent(t *testing.T) {
 	t.Parallel()
-	testkit.SkipEmulated(t, "the emulator's process goes on")
+	testkit.SkipEmulated(t, "the emulator's own process goes on")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 				}
 				return os.Stdout.Write(text)
 			})
-		case "parent": // of a process that does not end
+		case "parent": // the parent of a process that does not end
 			b := script.Builder{Readers: script.NewReaders([]string{"sh", "-c", "echo $$ >" + file + "; exec sleep 3600", "sh"}, 4<<30, nil)}
 			_, _, err := b.Build(context.Background(), filepath.Dir(args[0]), args[0], nil)
 			return err

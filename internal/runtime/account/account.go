@@ -142,7 +142,7 @@ func (a *Account) Use(k Kind) Use {
 	return u
 }
 
-// Take takes n of a kind if there is room. With first, for a tool that has nothing yet, it may use the reserve. It takes some 10 ns.
+// Take takes n of a kind if there is room. If first is true, as for a tool that has nothing yet, it may use the reserve. It takes some 10 ns.
 func (a *Account) Take(k Kind, n int64, first bool) bool {
 	l, limit := &a.lines[k], a.Most(k, first)
 	// It would be wrong to add first and check afterwards: another caller might see an amount that is taken only for a moment, and then wait forever.

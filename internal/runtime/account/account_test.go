@@ -94,7 +94,7 @@ func TestWait(t *testing.T) {
 			t.Errorf("got the order %v, want %v", got, want)
 		}
 		if a.Wanted() {
-			t.Error("a waiter is reported")
+			t.Error("a claim is said to wait, although all were served")
 		}
 	})
 }

@@ -143,14 +143,14 @@ func badly(how string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, os.Stdin) // until it is ended
+	_, err = io.Copy(io.Discard, os.Stdin) // waits until the process is ended
 	return err
 }
 
 // pool returns a pool of processes that run this program. It is closed at the end of the test.
 func pool(t testing.TB, memory int64, command ...string) *compile.Pool {
 	t.Helper()
-	testkit.SkipEmulated(t, "it can't start the process that compiles")
+	testkit.SkipEmulated(t, "the test can't start the process that compiles")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

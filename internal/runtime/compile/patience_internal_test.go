@@ -13,7 +13,7 @@ import (
 // Proves: Compiling is bounded
 func TestPatience(t *testing.T) {
 	t.Parallel()
-	testkit.SkipEmulated(t, "it can't start the process that compiles")
+	testkit.SkipEmulated(t, "the test can't start the process that compiles")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

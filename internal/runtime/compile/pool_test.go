@@ -38,7 +38,7 @@ func TestPool(t *testing.T) {
 		t.Errorf("got %s of %d bytes, %v, want a module that was only tried", f.Name, len(f.Code), err)
 	}
 	if _, err := p.Compile(dir, []byte("no module"), much); err == nil || !strings.Contains(err.Error(), "invalid magic number") {
-		t.Errorf("got %v, want what is wrong with the module", err)
+		t.Errorf("got %v, want an error that says what is wrong with the module", err)
 	}
 	p.Close()
 	if stale := left(t, dir); len(stale) != 0 {
@@ -307,7 +307,7 @@ func TestBoundsOfTheSystem(t *testing.T) {
 		t.Skip("takes seconds: not with -short")
 	}
 	t.Parallel()
-	testkit.SkipEmulated(t, "it can't start the process that compiles")
+	testkit.SkipEmulated(t, "the test can't start the process that compiles")
 	if testkit.Race(t) {
 		t.Skip("the race detector takes address space of its own")
 	}

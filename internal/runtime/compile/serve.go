@@ -23,7 +23,7 @@ type request struct {
 
 // A reply says where the code is.
 type reply struct {
-	Name  string // of the file, in wazero's directory
+	Name  string // name of the file in wazero's directory
 	Size  int64
 	Sum   [sha256.Size]byte
 	Wrong string

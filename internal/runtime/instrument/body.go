@@ -11,7 +11,7 @@ import (
 
 const (
 	maxNesting    = 20_000
-	maxLoopsTotal = 1 << 20 // of a module: each is kept until the code is written
+	maxLoopsTotal = 1 << 20 // most loops in a module: each is kept until the code is written
 )
 
 // A scope is a construct that is open while a body is read: the function, a block, a loop, or a branch of an if.
@@ -35,7 +35,7 @@ type scope struct {
 
 // A loop is a loop of a body. The loops of a body are numbered in the order in which they begin.
 type loop struct {
-	cost  int  // of its instructions, and of entering the loops in it
+	cost  int  // cost of its instructions, and of entering the loops in it
 	short bool // it is unrolled
 }
 
@@ -55,7 +55,7 @@ type function struct {
 	locals     int  // with the parameters
 	loops      int  // index of its first loop in rewriter.loops
 	edges      int  // index of its first edge in rewriter.edges
-	cost       int  // of the instructions outside of loops, and of entering the loops
+	cost       int  // cost of the instructions outside of loops, and of entering the loops
 	indirect   bool // it contains an indirect call
 	frame      int  // estimate of the most bytes of call stack that an activation takes
 	stack      int  // bytes of call stack that it charges, 0 if it does not charge

@@ -44,7 +44,7 @@ func (w *rewriter) chargeStack() {
 	type visit struct{ function, next int }
 	state := make([]byte, len(w.bodies))
 	charges := make([]bool, len(w.bodies))
-	depth := make([]int, len(w.bodies)) // of a function and those below it, down to functions that charge
+	depth := make([]int, len(w.bodies)) // bytes that a function and those below it take, down to functions that charge
 	var path []visit
 	for root := range w.bodies {
 		if state[root] != unseen {

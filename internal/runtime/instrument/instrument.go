@@ -161,9 +161,9 @@ type rewriter struct {
 	bodies  []function
 	flat    []uint8 // cost of each function that its callers are charged for, or 0
 	loops   []loop
-	joins   []join // in order of their offsets; only those that cost something
+	joins   []join // joins that cost something, in order of their offsets
 	marks   []int  // the serial with which each local was last set, in any function
-	serial  int    // of the instruction that is being read
+	serial  int    // serial number of the instruction that is being read
 	edges   []uint32
 	seen    []int // function that has this edge already, plus 1
 	scopes  []scope
@@ -379,9 +379,9 @@ func (w *rewriter) notFresh(what string) {
 const (
 	maxNanos      = 3_000_000_000 // of a function
 	maxBytes      = 384 << 20
-	maxBytesTotal = 512 << 20 // of the most expensive function, plus bytesCode for each byte of code
+	maxBytesTotal = 512 << 20 // most memory for the most expensive function; bytesCode for each byte of code is added
 	bytesCode     = 14
-	maxNanosBase  = 3_500_000_000 // of all functions together, plus maxNanosByte for each byte of code
+	maxNanosBase  = 3_500_000_000 // most time for all functions together; maxNanosByte for each byte of code is added
 	maxNanosByte  = 1_200
 )
 
@@ -390,7 +390,7 @@ const (
 const (
 	maxNanosTypes = 500_000_000
 	nanosType     = 10_000
-	nanosValue    = 2_000 // of each parameter and result
+	nanosValue    = 2_000 // time for each parameter and result
 	bytesType     = 1_000
 	bytesValue    = 150
 )

@@ -73,7 +73,7 @@ func (m *meter) enterLoop(in *wasmbin.Instruction) {
 // matrices in Rust takes 0.66 of the original's time, without it 1.25.
 const (
 	unrolled    = 4   // copies
-	unrollBytes = 128 // of the longest body
+	unrollBytes = 128 // size of the longest body
 	unrollCost  = 63  // of the most expensive body, so that all copies cost no more than chargeMost
 )
 

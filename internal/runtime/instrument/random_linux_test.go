@@ -20,7 +20,7 @@ import (
 type writer struct {
 	*rand.Rand
 	out   []byte
-	count [kinds]int // of locals of each kind
+	count [kinds]int // number of locals of each kind
 	left  int        // words that may still be written
 	words []func(w *writer, depth int)
 	names []string
@@ -40,7 +40,7 @@ const (
 	functionWide   = 2 // twenty i64 -> twenty i64
 	functionVector = 3 // () -> v128
 	wideValues     = 20
-	pagesRandom    = 1<<10 + 1 // of 64 KiB: the part that is accessed, plus the offsets
+	pagesRandom    = 1<<10 + 1 // pages of 64 KiB: the part that is accessed, plus the offsets
 )
 
 func (w *writer) op(code string) { w.out = append(w.out, code...) }

@@ -154,7 +154,7 @@ func TestRewriteRefuses(t *testing.T) {
 func TestRewriteRefusesCompileBombs(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, and takes twenty times as long with the race detector")
+		t.Skip("nothing runs concurrently here, and the race detector would take twenty times as long")
 	}
 	if testkit.Emulated() {
 		t.Skip("the result depends only on the bytes, not on the processor")

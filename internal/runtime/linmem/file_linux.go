@@ -23,7 +23,7 @@ type Store struct {
 // An arena is a memory file of a fixed size. Parts that were never written are holes, which cost nothing.
 type arena struct {
 	fd   int
-	view []byte   // all of it, read-only
+	view []byte   // the whole file, mapped read-only
 	free []extent // free parts, in order of their offsets; no two are adjacent
 }
 
@@ -32,7 +32,7 @@ type slot struct {
 	store   *Store
 	arena   *arena // nil: nothing is stored
 	offset  int
-	view    []byte // all of it, read-only
+	view    []byte // the whole slot, mapped read-only
 	pagemap *pagemap
 }
 

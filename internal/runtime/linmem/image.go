@@ -15,7 +15,7 @@ const granule = 64 << 10
 type Image struct {
 	size   int
 	stored []byte // the content without the zeros at its end; for a layer, only its own part; whole pages; read-only
-	blank  []bool // which pages of stored are all zeros
+	blank  []bool // for each page of stored, whether it is all zeros
 	page   int    // the system's page size
 	filled int    // number of pages that are not all zeros
 	end    int    // size in bytes of the content without the zeros at its end

@@ -39,7 +39,7 @@ func shut(t testing.TB, image *linmem.Image) {
 func TestLayerStoresWhatDiffers(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, where the race detector only takes long")
+		t.Skip("nothing runs concurrently here, so the race detector would only slow it down")
 	}
 	page := os.Getpagesize()
 	if page != 4096 {
@@ -180,7 +180,7 @@ func TestPagesAreForeseen(t *testing.T) {
 func TestLayersAreApart(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, where the race detector only takes long")
+		t.Skip("nothing runs concurrently here, so the race detector would only slow it down")
 	}
 	content := filled(40*granule, func(b []byte) { sprinkle(b[:30*granule], 1) })
 	change := func(seed int) func([]byte) {
@@ -191,7 +191,7 @@ func TestLayersAreApart(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	rounds := 20
-	if testkit.Emulated() { // in which each takes ten times as long
+	if testkit.Emulated() { // under an emulator, each turn takes ten times as long
 		rounds = 5
 	}
 	for range rounds {

@@ -100,7 +100,7 @@ func TestReservationIsNotResident(t *testing.T) {
 // TestOutOfAddressSpace runs in a process of its own, because it uses up the address space there.
 func TestOutOfAddressSpace(t *testing.T) {
 	t.Parallel()
-	testkit.SkipEmulated(t, "it can't start itself again, and the limits of address space are the emulator's")
+	testkit.SkipEmulated(t, "the test can't start itself again, and limits of address space apply to the emulator, too")
 	if os.Getenv("LINMEM_OUT_OF_SPACE") == "" {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOutOfAddressSpace$", "-test.v")
 		child.Env = append(os.Environ(), "LINMEM_OUT_OF_SPACE=1")
@@ -152,7 +152,7 @@ func TestOutOfAddressSpace(t *testing.T) {
 // Proves: Limits hold, one by one and in sum
 func TestDescriptors(t *testing.T) {
 	t.Parallel()
-	testkit.SkipEmulated(t, "it can't start itself again")
+	testkit.SkipEmulated(t, "the test can't start itself again")
 	if os.Getenv("LINMEM_DESCRIPTORS") == "" {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDescriptors$", "-test.v")
 		child.Env = append(os.Environ(), "LINMEM_DESCRIPTORS=1")
@@ -263,9 +263,9 @@ func TestStoreIsEmptied(t *testing.T) {
 func TestStrict(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, where the race detector only takes long")
+		t.Skip("nothing runs concurrently here, so the race detector would only slow it down")
 	}
-	testkit.SkipEmulated(t, "it can't start itself again, and the limits of memory are the emulator's")
+	testkit.SkipEmulated(t, "the test can't start itself again, and limits of memory apply to the emulator, too")
 	if os.Getenv("LINMEM_STRICT") == "" {
 		var now unix.Rlimit
 		if err := unix.Getrlimit(unix.RLIMIT_DATA, &now); err != nil {
@@ -283,7 +283,7 @@ func TestStrict(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all []*linmem.Memory
-	for range 50 { // of 64 MiB each, more than the limit
+	for range 50 { // memories of 64 MiB each: together more than the limit
 		m, err := image.Map(64 << 20)
 		if err != nil {
 			t.Fatalf("memory number %d: %v", len(all), err)

@@ -126,7 +126,7 @@ func TestWaysAgree(t *testing.T) {
 	}
 	scanned, read := all(p), all(&pagemap{fd: p.fd, faults: noFaultDescriptor})
 	if len(scanned) < regionsPerScan || !slices.Equal(scanned, read) {
-		t.Errorf("PAGEMAP_SCAN finds %d dirty pages, reading finds %d, or others", len(scanned), len(read))
+		t.Errorf("PAGEMAP_SCAN finds %d dirty pages; reading finds %d, or different ones", len(scanned), len(read))
 	}
 }
 

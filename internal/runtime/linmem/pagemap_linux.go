@@ -58,8 +58,8 @@ type finder struct {
 	entries []byte // buffer for reading the pagemap; nil until needed
 
 	found   []region // all dirty pages since the last reset, except those that a watched run adds; nil if unknown
-	watched bool     // by the goroutine that Watch has bound to its thread
-	faults  faults   // of that thread when the watch began
+	watched bool     // Watch has bound a goroutine to its thread
+	faults  faults   // page faults of that thread when the watch began
 	usage   unix.Rusage
 }
 

@@ -41,7 +41,7 @@ func (m *Memory) resetDirty() (copied int, err error) {
 		if err := m.drop(end, m.reach); err != nil {
 			return 0, err
 		}
-		m.reach = end // until it grows that far again
+		m.reach = end // nothing after that is in use until the memory grows again
 	}
 	err = w.pages()
 	m.kept = w.copied + w.blank

@@ -81,7 +81,7 @@ func TestWatchedReset(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			if !c.looks {
-				testkit.SkipEmulated(t, "translating code has page faults, so that it looks each time")
+				testkit.SkipEmulated(t, "translating code causes page faults, so Reset searches each time")
 			}
 			m := watchable(t, 40)
 			real := m.image.slot.pagemap
@@ -114,7 +114,7 @@ func pause(m *Memory) {
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, where the race detector only takes long")
+		t.Skip("nothing runs concurrently here, so the race detector would only slow it down")
 	}
 	m := watchable(t, 100)
 	page := unix.Getpagesize()

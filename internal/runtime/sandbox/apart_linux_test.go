@@ -19,7 +19,7 @@ import (
 // apart returns an engine whose modules are compiled by another process, and its log.
 func apart(t *testing.T, dir string, helper ...string) (*sandbox.Engine, *testkit.Log) {
 	t.Helper()
-	testkit.SkipEmulated(t, "it can't start the process that compiles")
+	testkit.SkipEmulated(t, "the test can't start the process that compiles")
 	r := &testkit.Log{}
 	e, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets(), CacheDir: dir, CompileHelper: helper, Logger: r.Logger(slog.LevelDebug)})
 	if err != nil {

@@ -42,7 +42,7 @@ func repeat(n int, what, then string) []byte {
 func TestCompileBombs(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, where the race detector only takes long")
+		t.Skip("nothing runs concurrently here, so the race detector would only slow it down")
 	}
 	e := sandboxtest.Engine(t, sandbox.Config{})
 	wide := []byte("\x00asm\x01\x00\x00\x00")
@@ -100,7 +100,7 @@ func TestCompileBombs(t *testing.T) {
 func TestCostlyInstances(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, where the race detector only takes long")
+		t.Skip("nothing runs concurrently here, so the race detector would only slow it down")
 	}
 	e := sandboxtest.Engine(t, sandbox.Config{})
 	const header, types = 8, 8 // bytes at the beginning of tool's result

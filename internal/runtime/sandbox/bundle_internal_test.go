@@ -483,7 +483,7 @@ func TestLoadCopies(t *testing.T) {
 	t.Parallel()
 	e, _ := poolEngine(t, Config{}, "hostile/hoard")
 	plain, bundled := append(bytes.Clone(logs), "\x0b\x08\x01\x00\x41\x00\x0b\x021A"...), scripted(t, "engine", 'a', 1, 2, 0)
-	other := scripted(t, "engine", 'b', 7, 2, 0) // of the same engine, which is known by then
+	other := scripted(t, "engine", 'b', 7, 2, 0) // a module of the same engine, which is known by then
 	one, two, three := loadInternal(t, e, plain), loadInternal(t, e, bundled), loadInternal(t, e, other)
 	for _, b := range [][]byte{plain, bundled, other} {
 		for i := range b {

@@ -15,7 +15,7 @@ const MaxModule = 64 << 20
 // Exports of a guest that belong to no calling convention.
 const (
 	exportMemory = "memory"
-	exportBundle = "toolsrv_bundle" // of an interpreter: the address at which the host writes the address of a module's bundle
+	exportBundle = "toolsrv_bundle" // export of an interpreter: the address at which the host writes the address of a module's bundle
 )
 
 // maxTables is how many tables a module may have. The rewriter bounds their elements.

@@ -18,7 +18,7 @@ const noCodeVariable = "TOOLSRV_TEST_NO_CODE"
 // Interpreting instead would be twenty times slower, and the limits of the stack were not measured for it.
 func TestNoCode(t *testing.T) {
 	if os.Getenv(noCodeVariable) == "" {
-		testkit.SkipEmulated(t, "it can't start itself again")
+		testkit.SkipEmulated(t, "the test can't start itself again")
 		t.Parallel()
 		c := exec.Command(os.Args[0], "-test.run=^TestNoCode$", "-test.v")
 		c.Env = append(os.Environ(), noCodeVariable+"=1")

@@ -121,7 +121,7 @@ func TestCodeMemory(t *testing.T) {
 		if out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil || string(out) != "1" {
 			t.Errorf("got %s, %v, want 1", out, err)
 		}
-		for e.schedule.State() != (schedule.State{}) { // also the work after a build
+		for e.schedule.State() != (schedule.State{}) { // waits also for the work after a build
 			runtime.Gosched()
 		}
 	}

@@ -29,7 +29,7 @@ type gate struct {
 type line struct {
 	party      string
 	calls      list.List     // of *waiter
-	turn, rank *list.Element // of the line in the gate's turns and ranks
+	turn, rank *list.Element // the line's elements in the gate's turns and ranks
 	ranked     int           // the index of its rank in ranks
 }
 

@@ -107,7 +107,7 @@ const (
 	toolEnds  = 0
 	toolTraps = 1
 	toolSpins = 2
-	toolFails = 3 // with 7, which is not a valid result
+	toolFails = 3 // returns 7, which is not a valid result
 )
 
 // toucher returns a module that calls touch when it starts, when it is described, and when it is called, then with the tool's number. name is the

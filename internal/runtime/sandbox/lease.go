@@ -129,7 +129,7 @@ func (m *module) restore(i *instance) error {
 // end ends the lease. The instance is kept for the next run if it is intact and there is room. Otherwise it is closed.
 func (l *lease) end(r *run) {
 	m, e, i := l.module, l.module.engine, l.instance
-	r.returnKey() // before its memory is given back and others receive it
+	r.returnKey() // must come before the memory is given back and others receive it
 	// If others wait for memory, idle instances are not kept.
 	if i != nil && (!l.intact || e.account.Wanted()) {
 		m.discard(i)

@@ -46,7 +46,7 @@ func TestLinearStack(t *testing.T) {
 func TestLinearStackOfCompilers(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, where the race detector only takes long")
+		t.Skip("nothing runs concurrently here, so the race detector would only slow it down")
 	}
 	rust := func(t *testing.T, name string, flags ...string) []byte {
 		const target = "wasm32-unknown-unknown"

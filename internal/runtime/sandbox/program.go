@@ -82,7 +82,7 @@ type module struct {
 	code     *code
 	sum      sum
 	plain    sum    // the sum without settings
-	digest   string // of the file that it was first loaded from
+	digest   string // digest of the file that it was first loaded from
 	shape    shape
 	bundle   *bundle      // what it has in addition to its interpreter; nil: there is no interpreter
 	settings []byte       // JSON for its guests; nil: none
@@ -99,7 +99,7 @@ type module struct {
 	heat     uint32                 // calls since its code was loaded; older calls count less
 	snapshot *snapshot              // nil: none yet
 	starting chan struct{}          // closed when the current start is over; nil: none is under way
-	idle     []*instance            // in the order in which they were used
+	idle     []*instance            // idle instances, in the order in which they were used
 	made     map[*instance]struct{} // instances that are not closed: idle ones, and those in use
 }
 

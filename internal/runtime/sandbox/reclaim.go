@@ -213,7 +213,7 @@ func (e *Engine) dropBase(c *code) {
 	e.drop(base)
 }
 
-// cooling is the time after which a call counts half.
+// cooling is the time after which a call counts only half.
 const cooling = time.Minute
 
 // shed drops code if there is more than there is room for, until a sixteenth of the room is free. The code with the fewest calls goes first,

@@ -169,7 +169,7 @@ func TestManyStartsFewRooms(t *testing.T) {
 		t.Errorf("at one time %d bytes were held; the limit is %d", most, limit)
 	}
 	if e.account.Wanted() {
-		t.Error("a waiter is reported")
+		t.Error("a claim is said to wait, although no call runs")
 	}
 }
 

@@ -338,7 +338,7 @@ func (e *Engine) State() State {
 	e.mu.Lock()
 	modules := slices.Collect(maps.Values(e.modules))
 	for m := range e.live {
-		if e.modules[m.sum] != m { // a call of a Tool whose Program is closed has brought it back
+		if e.modules[m.sum] != m { // its Program is closed, but a call of a Tool has brought the module back
 			modules = append(modules, m)
 		}
 	}

@@ -22,7 +22,7 @@ import (
 // Proves: Limits hold, one by one and in sum
 func TestSystemHasLess(t *testing.T) {
 	t.Parallel()
-	testkit.SkipEmulated(t, "it can't start the process that it limits")
+	testkit.SkipEmulated(t, "the test can't start the process that it limits")
 	if testkit.Race(t) {
 		t.Skip("the race detector needs address space of its own, and ends the process where it gets none")
 	}
@@ -77,7 +77,7 @@ func TestSystemHasLess(t *testing.T) {
 // process of its own.
 func TestAddressSpace(t *testing.T) {
 	t.Parallel()
-	testkit.SkipEmulated(t, "it can't start the process that it limits")
+	testkit.SkipEmulated(t, "the test can't start the process that it limits")
 	if testkit.Race(t) {
 		t.Skip("the race detector needs more address space")
 	}

@@ -69,7 +69,7 @@ func TestSourcesAreCounted(t *testing.T) {
 		t.Errorf("%d bytes of modules and %d of memory are counted at the end, want none", held, memory)
 	}
 	if p := load(full); e.SourceUse().Held < 2<<20 {
-		t.Error("what was refused does not count")
+		t.Error("a module that was refused before is loaded now, but not counted")
 	} else {
 		p.Close()
 	}

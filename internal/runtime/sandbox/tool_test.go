@@ -27,7 +27,7 @@ func occupy(t *testing.T, tool *sandbox.Tool, n int) *sync.WaitGroup {
 	for range n {
 		calls.Go(func() {
 			_, err := tool.Call(ctx, sandbox.CallSpec{})
-			for e := (*sandbox.Error)(nil); errors.As(err, &e) && e.Outcome == sandbox.Overloaded; { // one of the test's own calls was first
+			for e := (*sandbox.Error)(nil); errors.As(err, &e) && e.Outcome == sandbox.Overloaded; { // one of the test's own calls got the place first: try again
 				_, err = tool.Call(ctx, sandbox.CallSpec{})
 			}
 		})

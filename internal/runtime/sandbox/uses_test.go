@@ -95,7 +95,7 @@ func TestUsedIsFiltered(t *testing.T) {
 func TestRefusedUses(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, where the race detector only takes long")
+		t.Skip("nothing runs concurrently here, so the race detector would only slow it down")
 	}
 	const many = 1_000_000
 	var log testkit.Log

@@ -122,7 +122,7 @@ type Scheduler struct {
 	idle     chan struct{} // closed once the scheduler is closed and nothing runs
 }
 
-// New returns a scheduler for that many processors. Costly jobs may use that many bytes together, and so may loads.
+// New returns a scheduler for a number of processors. The costly jobs that run together may use that many bytes, and so may the loads.
 //
 // With three processors or more, cheap and costly jobs leave one of them free.
 func New(processors int, bytes int64) *Scheduler {

@@ -17,9 +17,9 @@ const (
 	errnoIO          = 29
 	errnoIsDir       = 31
 	errnoLoop        = 32
-	errnoMFile       = 33 // this call has too many open
+	errnoMFile       = 33 // this call has too many files open
 	errnoNameTooLong = 37
-	errnoNFile       = 41 // all calls together have too many open
+	errnoNFile       = 41 // all calls together have too many files open
 	errnoNoEnt       = 44
 	errnoNotDir      = 54
 	errnoNotSup      = 58

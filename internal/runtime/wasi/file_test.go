@@ -298,7 +298,7 @@ func TestUses(t *testing.T) {
 		g.List(".", 4096)
 		g.List("many", 4096)
 	}
-	held := g.Held - before // from the tree that was opened
+	held := g.Held - before // bytes held for the tree that was opened
 	g.End()
 	var got []string
 	for _, u := range g.Uses {

@@ -28,7 +28,7 @@ type descriptor struct {
 	file    fs.File // nil: "/"
 	preopen bool
 	dir     bool
-	offset  int64 // of the next read
+	offset  int64 // offset of the next read
 	listing *listing
 	sum     int64         // bytes that were read
 	took    time.Duration // time for opening and reading

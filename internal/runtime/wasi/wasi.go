@@ -16,17 +16,17 @@ const Module = "wasi_snapshot_preview1"
 
 // The estimated times of the host's work, in nanoseconds.
 const (
-	costRandom = 1  // of a random byte
-	costStream = 16 // of a byte that is searched for line breaks
-	costVector = 12 // of a buffer in a list, even if it is empty
-	costEvent  = 50 // of a subscription of poll_oneoff
+	costRandom = 1  // a random byte
+	costStream = 16 // a byte that is searched for line breaks
+	costVector = 12 // a buffer in a list, even if it is empty
+	costEvent  = 50 // a subscription of poll_oneoff
 
-	costPath    = 3000 // of finding a file
-	costElement = 1500 // of a further element of its path
-	costByte    = 1    // of a byte of its path
-	costOpen    = 8000 // of opening it
-	costRead    = 1500 // of a system call on an open file
-	costEntry   = 300  // of an entry of a directory
+	costPath    = 3000 // finding a file
+	costElement = 1500 // each further element of its path
+	costByte    = 1    // each byte of its path
+	costOpen    = 8000 // opening it
+	costRead    = 1500 // a system call on an open file
+	costEntry   = 300  // an entry of a directory
 )
 
 // Set returns all functions of the preview. A [Permission] says which files a call may see. Any other function that would need a grant returns

@@ -11,7 +11,7 @@ import (
 // Made is a module in two parts, an engine and a bundle, so that many modules share one engine.
 type Made struct {
 	Module *Module // the engine
-	Bundle []byte  // for the address that the engine exports; nil: the engine alone is the module
+	Bundle []byte  // what is written at the address that the engine exports; nil: the engine alone is the module
 }
 
 // Size returns the size of both parts in bytes.

@@ -136,7 +136,7 @@ type Table struct {
 func (m *Module) readTypes(r *Reader) {
 	n := r.count(maxTypes, "types")
 	m.types = make([]FuncType, 0, min(n, r.Left()/3))        // a type takes at least three bytes
-	values := make([]ValueType, 0, min(r.Left(), maxValues)) // of all types; each value takes a byte, so this never grows
+	values := make([]ValueType, 0, min(r.Left(), maxValues)) // the values of all types; each takes a byte, so the slice never grows
 	list := func(limit int, what string) []ValueType {
 		start, at := len(values), r.Pos
 		n := r.count(limit, what)

@@ -85,7 +85,7 @@ type section struct {
 	start   int // offset of the id
 	content int // offset of the first byte after the size
 	end     int
-	name    []byte // of a custom section; its data begins at data
+	name    []byte // name of a custom section, whose data begins at data
 	data    int
 }
 

@@ -129,7 +129,7 @@ func TestConfinedElsewhere(t *testing.T) {
 // Whatever a file contains, the process survives: esbuild's recursion stays far from the end of its stack, and soon ends.
 func TestDeepFiles(t *testing.T) {
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, and takes twenty times as long with the race detector")
+		t.Skip("nothing runs concurrently here, and the race detector would take twenty times as long")
 	}
 	const size = 200_000
 	deep := map[string][3]string{ // what comes before, what is repeated, and what comes after

@@ -30,7 +30,7 @@ func (m *sourceMap) compact(script string) ([]byte, error) {
 	if err := encoder.Encode(head); err != nil { // including the line break
 		return nil, err
 	}
-	var at place // of the sources: they continue from segment to segment
+	var at place // place in the sources: its numbers continue from segment to segment
 	for i, line := range strings.Split(m.Mappings, ";") {
 		if i > 0 {
 			out.WriteByte('\n')

@@ -169,7 +169,7 @@ func (l *loader) offer(dependencies []string) {
 		for line := range strings.Lines(string(record)) {
 			file, _, _ := strings.Cut(line, ",")
 			top, _, _ := strings.Cut(filepath.ToSlash(file), "/")
-			if name, _, _ := strings.Cut(top, "."); isIdentifier(name) { // of a package, a module, or a compiled module
+			if name, _, _ := strings.Cut(top, "."); isIdentifier(name) { // the name of a package, a module, or a compiled module
 				l.offered[name] = func() error { return l.load(r, "") }
 			}
 		}

@@ -209,7 +209,7 @@ func setAside(path string) (kept string, err error) {
 		switch {
 		case err == nil:
 			defer db.close()
-		case !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrForeign): // those are why somebody restores
+		case !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrForeign): // a damaged or foreign file is why somebody restores
 			return "", err
 		}
 	}

@@ -28,7 +28,7 @@ const hangs = 20 * time.Second
 // Proves: State is whole and apart
 func TestBroken(t *testing.T) {
 	t.Parallel()
-	testkit.SkipEmulated(t, "page faults are the emulator's")
+	testkit.SkipEmulated(t, "page faults happen in the emulator")
 	for _, test := range []struct {
 		name   string
 		damage func(path string, backup []byte) error

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state/local"
 )
 
-// TestFigures counts writes, including those that change nothing because another was first, and those that fail.
+// TestFigures counts writes, including those that change nothing because another write was first, and those that fail.
 func TestFigures(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()

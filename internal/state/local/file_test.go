@@ -149,7 +149,7 @@ func write(t *testing.T, path string, content []byte) {
 // Proves: State is whole and apart
 func TestDamaged(t *testing.T) {
 	t.Parallel()
-	testkit.SkipEmulated(t, "page faults are the emulator's")
+	testkit.SkipEmulated(t, "page faults happen in the emulator")
 	dir := t.TempDir()
 	store := open(t, dir)
 	want := map[string]string{}
@@ -231,7 +231,7 @@ func TestEmpty(t *testing.T) {
 // Proves: State is whole and apart
 func TestTruncated(t *testing.T) {
 	t.Parallel()
-	testkit.SkipEmulated(t, "page faults are the emulator's")
+	testkit.SkipEmulated(t, "page faults happen in the emulator")
 	dir := t.TempDir()
 	store := open(t, dir)
 	s := store.Space("a")
@@ -273,7 +273,7 @@ func TestTruncated(t *testing.T) {
 // Proves: State is whole and apart
 func TestCutOff(t *testing.T) {
 	t.Parallel()
-	testkit.SkipEmulated(t, "page faults are the emulator's")
+	testkit.SkipEmulated(t, "page faults happen in the emulator")
 	dir := t.TempDir()
 	store := open(t, dir)
 	s := store.Space("a")

@@ -54,7 +54,7 @@ type Store struct {
 	failed           atomic.Uint64
 
 	// Used only by the writer.
-	due     map[string]int64   // by space, if anything in it expires: a time before which nothing does
+	due     map[string]int64   // for each space with entries that expire, a time before which none does
 	tight   bool               // the last batch failed, maybe because the disk is full
 	refused map[string]refusal // the spaces whose writes failed even by themselves
 }

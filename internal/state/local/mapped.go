@@ -65,7 +65,7 @@ func (m *mapped) broken() error {
 	return nil
 }
 
-// examine gives the file up if it was removed, replaced or truncated. It must have at least least bytes.
+// examine gives the file up if it was removed, replaced or truncated. The file must have at least least bytes.
 func (m *mapped) examine(least int64) error {
 	if err := m.broken(); err != nil {
 		return err

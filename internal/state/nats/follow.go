@@ -322,7 +322,7 @@ func (s *Store) apply(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 	case key == "": // even if it is not ours, the next write must expect this sequence
 		c := s.copy.content(space)
 		c.turn = max(c.turn, meta.Sequence.Stream)
-	case err != nil, deletes: // with err, somebody else has written in place of the old entry
+	case err != nil, deletes: // if err is set, somebody else has overwritten the old entry
 		changed = s.copy.delete(space, key, meta.Sequence.Stream)
 	default:
 		changed = s.copy.put(space, head, value)

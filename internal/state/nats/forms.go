@@ -207,7 +207,7 @@ func (f *forms) agreed(c *content) (next map[string]byte, more bool) {
 		if versions++; versions > mostVersions {
 			return next, false
 		}
-		known, _ := parseForms(e.value) // an entry that can't be read knows no forms
+		known, _ := parseForms(e.value) // an entry that can't be read counts as one that knows no forms
 		for space, form := range least {
 			least[space] = min(form, max(1, known[space]))
 		}

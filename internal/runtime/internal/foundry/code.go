@@ -9,7 +9,7 @@ import (
 type Code struct {
 	foundry *Foundry
 	sum     sum
-	digest  string // of the file that it was first loaded from
+	digest  string // digest of the file that it was first loaded from
 	order   uint64 // code is compiled in this order
 	source  *Source
 	native  *Native // set before the build is done, and read only by calls

@@ -60,7 +60,7 @@ type furnace struct {
 	cache   *codecache.Cache                            // nil: no cache, and none of the following
 	loader  wazero.Runtime                              // the runtime of code from the cache
 	loads   wazero.CompilationCache                     // the loader's
-	turns   [64]sync.Mutex                              // for loading modules, by their sum
+	turns   [64]sync.Mutex                              // locks for loading modules, chosen by their sums
 	files   string                                      // where the loader looks for files, below the cache's scratch directory
 	host    string                                      // version of wazero, operating system and processor
 	failed  atomic.Int64                                // when the disk last failed, in Unix nanoseconds

@@ -15,7 +15,7 @@ import (
 type Hub struct {
 	mu       sync.Mutex
 	closed   bool
-	watchers map[string]map[*watcher]struct{} // by the name of the space
+	watchers map[string]map[*watcher]struct{} // watchers by the name of their space
 }
 
 // A watcher keeps only the keys that have changed, not their values. So it takes no more memory than there are keys, however slow its reader is.

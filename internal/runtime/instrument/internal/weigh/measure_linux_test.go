@@ -106,7 +106,7 @@ func usage() taken {
 // measure compiles a rewritten module in a process of its own.
 func measure(t *testing.T, module []byte) taken {
 	t.Helper()
-	testkit.SkipEmulated(t, "it can't start the process that compiles")
+	testkit.SkipEmulated(t, "the test can't start the process that compiles")
 	file := t.TempDir() + "/module.wasm"
 	if err := os.WriteFile(file, module, 0o600); err != nil {
 		t.Fatal(err)

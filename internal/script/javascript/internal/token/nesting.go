@@ -6,7 +6,7 @@ package token
 func Nesting(source string) (brackets, chain int) {
 	l := newLexer(source)
 	open := []int{0}   // open tokens so far, for each open bracket, outermost first
-	angles := []int{0} // for each, how many < have no > yet: they may be brackets of types
+	angles := []int{0} // for each of these brackets, how many < have no > yet: they may be brackets of types
 	total := 0
 	ended := false // whether the last token may have ended a statement
 	for {

@@ -178,7 +178,7 @@ func TestForeign(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := c.Get(key); err == nil || c.Has(key) || c.Put(key, []byte("code")) == nil {
-		t.Errorf("got %v for a directory, which is no entry and can't be made one", err)
+		t.Errorf("got %v for a directory in place of an entry, want an error", err)
 	}
 }
 

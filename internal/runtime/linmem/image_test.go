@@ -263,7 +263,7 @@ func TestImageIsShared(t *testing.T) {
 							continue // closed by now
 						}
 						if !other.Equal() {
-							t.Error("a new memory is not as its image")
+							t.Error("a new memory differs from its image")
 						}
 						free(t, other)
 					}

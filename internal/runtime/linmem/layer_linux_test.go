@@ -168,7 +168,7 @@ func TestPagesAreForeseen(t *testing.T) {
 			t.Errorf("after a layer that wrote %s: got %d pages that are a new memory's own, want %d", c.name, got, c.want)
 		}
 		if !m.Equal() || !bytes.Equal(m.Bytes(), content) {
-			t.Errorf("after a layer that wrote %s: a new memory is not as its image", c.name)
+			t.Errorf("after a layer that wrote %s: a new memory differs from its image", c.name)
 		}
 		free(t, m)
 	}
@@ -227,11 +227,11 @@ func TestLayersAreApart(t *testing.T) {
 			n -= len(images)
 			m := memories[n]
 			if _, err := m.Reset(); err != nil || !bytes.Equal(m.Bytes(), wants[n]) {
-				t.Fatalf("memory %d is not as its image (error %v)", n, err)
+				t.Fatalf("memory %d differs from its image (error %v)", n, err)
 			}
 			m.Grow(50 * granule)[45*granule]++
 			if _, err := m.Reset(); err != nil || !bytes.Equal(m.Bytes(), wants[n]) || !m.Equal() {
-				t.Fatalf("memory %d, which has grown, is not as its image (error %v)", n, err)
+				t.Fatalf("memory %d, which has grown, differs from its image (error %v)", n, err)
 			}
 			free(t, m)
 		}

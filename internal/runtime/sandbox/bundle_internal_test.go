@@ -289,7 +289,7 @@ func TestBundleBreaks(t *testing.T) {
 			}
 			for n := byte(0); late(n) == nil; n++ {
 				if n == 100 || runtime.GOOS != "windows" {
-					t.Fatal("a tool without time answers")
+					t.Fatal("a tool whose time is up answers")
 				}
 			}
 			fails(limits.Limits{Memory: 39 * pageSize}, ToolMemory, 'b', 0, 0, 0)

@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// fails lets an engine work while its disk for compiled code does not. Every tool is compiled once, and answers each time. The log has one or two
+// fails runs an engine whose disk for compiled code does not work. Every tool is compiled once, and answers each time. The log has one or two
 // lines about it.
 func fails(t *testing.T, e *sandbox.Engine, r *testkit.Log, modules [][]byte) {
 	t.Helper()

@@ -59,7 +59,7 @@ func TestSourcesAreCounted(t *testing.T) {
 		t.Errorf("%d bytes are counted after a module was refused, want %d at most", held, before)
 	}
 	if zeros.module.code.Source().Unpacked() != nil {
-		t.Error("what compresses has not made room")
+		t.Error("compressing modules has not made room")
 	}
 	replaced := load(withNoise(t, 6, 1<<20, true)) // it is compressed at once if there is no room for all of it
 	for _, p := range []*Program{zeros, first, again, second, third, replaced} {

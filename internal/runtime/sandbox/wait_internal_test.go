@@ -126,7 +126,7 @@ func TestMemoryLeavesCode(t *testing.T) {
 	}
 	e.reclaim(nil, account.Memory, e.account.Most(account.Memory, true))
 	if memory, code := e.account.Held(account.Memory), e.account.Held(account.Code); memory != 0 || code == 0 {
-		t.Errorf("after memory was wanted, %d bytes of memory and %d of code are held, want none, and some", memory, code)
+		t.Errorf("after memory was wanted, %d bytes of memory and %d of code are held, want no memory, and some code", memory, code)
 	}
 	e.reclaim(nil, account.Mappings, e.account.Most(account.Mappings, true))
 	if mappings, code := e.account.Held(account.Mappings), e.account.Held(account.Code); mappings != 0 || code != 0 {

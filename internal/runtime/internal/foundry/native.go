@@ -160,7 +160,8 @@ func (f *furnace) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// key returns the key of a module's entry of a kind. It differs between versions of wazero and of the rewriter, and between kinds of processors.
+// key returns the key under which the cache keeps a module's entry of a kind. It differs between versions of wazero and of the rewriter, and
+// between kinds of processors.
 func (f *furnace) key(of sum, about ...string) codecache.Key {
 	return codecache.KeyOf(append([]string{f.host, fmt.Sprint(instrument.RewriterVersion), string(of[:])}, about...)...)
 }

@@ -85,7 +85,7 @@ func (f *forms) agree() {
 			pending, err = f.raise()
 		}
 		if err != nil && !failed && s.ctx.Err() == nil && s.CutOff() == nil {
-			s.options.Log.Warn("this version could not announce which forms of records it knows, so other versions may not wait for it", slog.Any("error", err))
+			s.options.Log.Warn("this version could not announce which forms of records it knows, so a newer version may write forms that it does not know", slog.Any("error", err))
 		}
 		if failed = err != nil; pending && !waits {
 			s.options.Log.Info("newer forms of records are written once no older version of toolsrv has used the state for a while", slog.String("while", f.counts.String()))

@@ -28,19 +28,19 @@ const (
 	// readWithin is how long the start waits for the record.
 	readWithin = 4 * time.Second
 	// If somebody else has written the record meanwhile, it is written again after a random pause below leastPause, which doubles each time up to
-	// mostPause: all who were too late hear of it at the same moment. In TestAgreeMany this reduces the conflicts of 24 servers from 170 to 120, and
-	// they are done no later.
+	// mostPause: all processes that were too late learn so at the same moment. In TestAgreeMany this reduces the conflicts of 24 servers
+	// from 170 to 120, and the last one finishes no later.
 	leastPause, mostPause = 50 * time.Millisecond, 250 * time.Millisecond
 )
 
 // A sharing is the record that processes share. The reconciler's goroutine owns it.
 type sharing struct {
 	r     *reconciler
-	space state.Space // nil: there is none
+	space state.Space // nil if the processes share no state
 
-	known   bool                  // it was read once
-	record  precedence.Precedence // as it is in the state, with file names as told returns them
-	version uint64                // of the record; 0 means there is none
+	known   bool                  // the record has been read at least once
+	record  precedence.Precedence // the record as it is in the state, with file names as told returns them
+	version uint64                // the record's version; 0 means that there is no record
 	newer   bool                  // a newer toolsrv wrote it, so it can't be read and must not be changed
 	ended   precedence.Precedence // waits that this process has seen end, and that the record still has
 	writing bool                  // a write is under way
@@ -59,7 +59,7 @@ func newSharing(r *reconciler, space state.Space) *sharing {
 	}
 }
 
-// told returns the name of a file that all processes use.
+// told returns the name by which all processes know a file.
 func (s *sharing) told(key string) string {
 	for _, f := range s.r.feeds {
 		if name, ok := strings.CutPrefix(key, f.prefix); ok {
@@ -69,10 +69,10 @@ func (s *sharing) told(key string) string {
 	return key
 }
 
-// shared returns the name of a source that all processes use.
+// shared returns the name by which all processes know a source.
 func (f *feed) shared() string { return cmp.Or(f.Name, f.id) }
 
-// toldAll returns p with the file names that all processes use.
+// toldAll returns p with the names by which all processes know the files.
 func (s *sharing) toldAll(p precedence.Precedence) precedence.Precedence {
 	all := precedence.Precedence{}
 	for key, holders := range p {
@@ -124,7 +124,7 @@ func (s *sharing) read() {
 	}
 }
 
-// A read record is one with its version, or why it can't be read.
+// A read record is a record with its version, or the reason why it can't be read.
 type readRecord struct {
 	precedence.Precedence
 	version uint64
@@ -161,7 +161,7 @@ func (s *sharing) take(read readRecord) {
 	r.order()
 }
 
-// end notes which waits have ended: before has them, and now doesn't.
+// end notes which waits have ended: those in before that are not in now.
 func (s *sharing) end(ended, now precedence.Precedence) {
 	if s.space == nil || len(ended) == 0 && len(s.ended) == 0 {
 		return
@@ -170,7 +170,8 @@ func (s *sharing) end(ended, now precedence.Precedence) {
 	s.ended = s.ended.With(ended.Without(ended.Without(s.record))).Without(s.toldAll(now))
 }
 
-// write brings the record up to date with what this process knows, unless that is so already, a write is under way, or one has just failed.
+// write brings the record up to date with what this process knows, unless it is up to date already, a write is under way, or a write has
+// just failed.
 func (s *sharing) write() {
 	if time.Now().Before(s.retry) {
 		return

@@ -200,7 +200,7 @@ func TestAgreeFull(t *testing.T) {
 	awaitRecord(t, paths, begins+`"/one//x1.wasm":["/two//x2.wasm"],`+rest+"}}")
 	m.log.Wait(t, "has room again")
 	if full, over := m.log.Count("level=WARN", "is full", "943713 bytes", "/one//x1.wasm"), m.log.Count("level=INFO", "has room again"); full != 1 || over != 1 {
-		t.Errorf("it is told %d times that it is full, and %d times that it is not: %s", full, over, m.log)
+		t.Errorf("the log says %d times that the record is full, and %d times that it has room again: %s", full, over, m.log)
 	}
 }
 

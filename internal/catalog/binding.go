@@ -9,12 +9,12 @@ import (
 
 // A binding says in which namespaces the files of a source may have tools. It never changes.
 type binding struct {
-	source  string   // what people call it
-	allowed []string // these namespaces and those below them; if nil, all that no other source claims
+	source  string   // the source's name in messages
+	allowed []string // these namespaces and those below them; if nil, all namespaces that no other source claims
 	others  []claimed
 }
 
-// nearest returns the nearest claim of another source on a namespace, if it is nearer than this source's own.
+// nearest returns the nearest claim of another source on a namespace, if it is nearer than this source's own claim.
 func (b *binding) nearest(namespace, own string, has bool) (c claimed, ok bool) {
 	for _, other := range b.others {
 		if isWithin(namespace, other.namespace) && (!has || len(other.namespace) > len(own)) && (!ok || len(other.namespace) > len(c.namespace)) {

@@ -10,7 +10,7 @@ import (
 // with ten files of 12 MB in a folder, each with an interpreter inside, reuse saves a fifth of a start's processor time. A buffers keeps nothing once
 // all files are read. It is safe for concurrent use. If it is nil, each file is read into fresh memory.
 type buffers struct {
-	most int64 // bytes that it keeps at most
+	most int64 // how many bytes it keeps at most
 
 	mu   sync.Mutex
 	free [][]byte

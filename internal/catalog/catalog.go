@@ -51,8 +51,8 @@ type Sourced struct {
 	Record string
 	// Scripts makes modules of the source's scripts. If nil, they are refused.
 	Scripts Builder
-	// Namespaces are those in which the files may have tools, each with those below it; "" is that of tools without a namespace. If nil, all
-	// that no other source names.
+	// Namespaces are the namespaces in which the files may have tools, each with those below it; "" is the namespace of tools without one.
+	// If nil, all namespaces that no other source names.
 	Namespaces []string
 	// Prefix is put before the namespace that a file's manifest or folder gives. It may be empty.
 	Prefix string
@@ -75,7 +75,7 @@ type Options struct {
 	Limits func(path string) limits.Limits
 	// Grants says which of the things that tools need were granted. It is called when Limits is. Nil grants nothing.
 	Grants toolfile.Granter
-	// Pins say which content files must have. If nil, any.
+	// Pins say which content files must have. If nil, files may have any content.
 	Pins Pins
 	// Policy says which tools start enabled.
 	Policy wasmtools.Policy

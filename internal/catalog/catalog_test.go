@@ -63,7 +63,7 @@ func TestOpen(t *testing.T) {
 		{"top level", map[string][]byte{"a.wasm": version(t, "v0001", "", "a")}, []string{"/a"}, nil},
 		{"several tools", map[string][]byte{"m.wasm": version(t, "v0001", "", "b", "a")}, []string{"/a", "/b"}, nil},
 		{"folders are namespaces", map[string][]byte{"math/more/a.wasm": version(t, "v0001", "", "add")}, []string{"/math/more/add"}, nil},
-		{"the manifest's namespace is stronger", map[string][]byte{"no name/a.wasm": version(t, "v0001", "math", "add")}, []string{"/math/add"}, nil},
+		{"the manifest's namespace wins", map[string][]byte{"no name/a.wasm": version(t, "v0001", "math", "add")}, []string{"/math/add"}, nil},
 		{"a folder named like a module", map[string][]byte{"x.wasm/a.wasm": version(t, "v0001", "n", "add")}, []string{"/n/add"}, nil},
 		{"other names", map[string][]byte{
 			"a.txt": []byte("x"), ".a.wasm": []byte("x"), "a.wasm~": []byte("x"), "a.WASM": []byte("x"), "a.wasm.tmp": []byte("x"),
@@ -75,7 +75,7 @@ func TestOpen(t *testing.T) {
 			[]string{"/n/add", "/n/sub"}, []string{"x.wasm"}},
 		{"one conflict refuses the whole file", map[string][]byte{"a.wasm": version(t, "v0001", "", "one"), "b.wasm": version(t, "v0002", "", "one", "two")},
 			[]string{"/one"}, []string{"b.wasm"}},
-		{"as deep as may be", map[string][]byte{strings.Repeat("d/", 16) + "a.wasm": version(t, "v0001", "n", "a")}, []string{"/n/a"}, nil},
+		{"as deep as is allowed", map[string][]byte{strings.Repeat("d/", 16) + "a.wasm": version(t, "v0001", "n", "a")}, []string{"/n/a"}, nil},
 		{"deeper", map[string][]byte{strings.Repeat("d/", 17) + "a.wasm": version(t, "v0001", "n", "a")}, nil, []string{"d"}},
 	} {
 		directory := t.TempDir()
@@ -101,16 +101,16 @@ func TestRefused(t *testing.T) {
 		content    []byte
 		want       []string
 	}{
-		{"garbage", "x.wasm", []byte("no module at all"), []string{"wasm"}},
+		{"garbage", "x.wasm", []byte("not a module"), []string{"wasm"}},
 		{"empty", "x.wasm", nil, []string{"wasm"}},
 		{"truncated", "x.wasm", version(t, "v0001", "", "x")[:200], []string{"are declared"}},
 		{"no manifest", "x.wasm", answer, []string{manifest.Section, "toolsrv pack"}},
 		{"two manifests", "x.wasm", append(version(t, "v0001", "", "x"), version(t, "v0001", "", "x")[len(answer):]...), []string{manifest.Section}},
-		{"manifest is no JSON", "x.wasm", sandboxtest.WithManifest(t, answer, []byte("{")), []string{manifest.Section}},
+		{"manifest is not JSON", "x.wasm", sandboxtest.WithManifest(t, answer, []byte("{")), []string{manifest.Section}},
 		{"unknown member", "x.wasm", sandboxtest.WithManifest(t, answer, []byte(`{"abi":1,"tools":[],"colour":1}`)), []string{"colour"}},
 		{"namespace climbs", "x.wasm", sandboxtest.WithManifest(t, answer, manifestText(t, "../etc", "x")), []string{`".."`}},
-		{"folder is no namespace", "a b/x.wasm", version(t, "v0001", "", "x"), []string{`"a b"`, "namespace"}},
-		{"path is the service's", "x.wasm", version(t, "v0001", "", "tools"), []string{"/tools"}},
+		{"folder is not a namespace", "a b/x.wasm", version(t, "v0001", "", "x"), []string{`"a b"`, "namespace"}},
+		{"path belongs to the service", "x.wasm", version(t, "v0001", "", "tools"), []string{"/tools"}},
 		{"invalid schema", "x.wasm", sandboxtest.WithManifest(t, answer, []byte(`{"abi":1,"tools":[{"name":"x","description":"Does x.","parameters":{"type":"object","minProperties":"one"}}]}`)), []string{"tool x", "parameters"}},
 		{"invalid result schema", "x.wasm", sandboxtest.WithManifest(t, answer, []byte(`{"abi":1,"tools":[{"name":"x","description":"Does x.","parameters":{"type":"object"},"result":{"type":7}}]}`)), []string{"tool x", "result"}},
 		{"two tools in a command", "x.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/good/command"), manifestText(t, "", "x", "y")), []string{"2 tools", "toolsrv_call"}},
@@ -270,7 +270,7 @@ func TestReconfigure(t *testing.T) {
 	c := open(t, options{Directory: directory, Policy: wasmtools.Policy{Disabled: []string{"a"}}})
 	before := c.Table().Tools()
 	if before[0].Enabled || !before[1].Enabled {
-		t.Error("the policy of the options does not hold")
+		t.Error("the policy of the options has no effect")
 	}
 	limits := func(path string) limits.Limits {
 		if path == "/a" {
@@ -283,13 +283,13 @@ func TestReconfigure(t *testing.T) {
 	}
 	after := c.Table().Tools()
 	if !after[0].Enabled || after[1].Enabled {
-		t.Error("the new policy does not hold")
+		t.Error("the new policy has no effect")
 	}
 	if got := after[0].Tool.MaxInput; got != 9 {
 		t.Errorf("/a: got MaxInput %d, want 9", got)
 	}
 	if after[1].Tool != before[1].Tool {
-		t.Error("/b was made anew though its limits are the same")
+		t.Error("/b was made again although its limits are the same")
 	}
 	if got := call(t, after[0].Tool); got != "v0001" {
 		t.Errorf("got %q, want v0001", got)

@@ -16,9 +16,9 @@ const anywhere = "*"
 // reconciler's goroutine changes it. The zero value is ready to use.
 type coming struct {
 	mu      sync.RWMutex
-	started bool                 // all files of the first listing are known; before, any path may come
+	started bool                 // all files of the first listing are known; until then, any path may come
 	loading map[string]int       // for each namespace, how many files that may have it are being loaded
-	soon    map[string]time.Time // namespaces of loaded files that are in no generation yet, or of files that settle, and until when
+	soon    map[string]time.Time // namespaces of files that are loaded but in no generation, or that are settling; until when to wait
 	gone    map[string]struct{}  // paths that were served a moment ago, and that another file may serve soon
 }
 

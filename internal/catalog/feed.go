@@ -16,32 +16,32 @@ import (
 type feed struct {
 	Sourced
 	id     string
-	prefix string // of the keys of its files
-	told   string // its name, if that is shown after the places of its files
+	prefix string // what the keys of its files begin with
+	told   string // the source's name, if it is shown after the places of its files
 
 	binding  binding
 	patience *patience
-	buffers  *buffers // of all sources
+	buffers  *buffers // shared by all sources
 
 	scripts   scripts
 	rollbacks Rollbacks // nil: there are none
 
 	listing  bool               // a listing is under way
-	listed   bool               // one went well
+	listed   bool               // a listing has succeeded
 	tried    bool               // a listing has succeeded or failed, or takes so long that the start does not wait for it
 	listedAt time.Time          // when the last successful listing began
-	listTook time.Duration      // the last one
+	listTook time.Duration      // how long the last successful listing took
 	listAt   time.Time          // when the next listing is due; zero means when a change is reported
-	problems []problem          // at the last listing
-	failed   int                // how many listings have failed since then
+	problems []problem          // the problems at the last listing
+	failed   int                // how many listings have failed since the last successful one
 	stalled  int                // how many of its files are slow to read
-	number   uint64             // of the last listing, if all of it was applied; otherwise 0
-	files    int                // how many are in the index
+	number   uint64             // the number of the last listing, if all of it was applied; otherwise 0
+	files    int                // how many of its files are in the index
 	open     map[string]bool    // names of files that the next listing must look at, even if they have not changed
-	folders  map[string]*folder // those of files that are loaded, by name
+	folders  map[string]*folder // the folders of files that are being loaded, by name
 	alone    bool               // there is no other source
 
-	noted      precedence.Precedence // as its record has it
+	noted      precedence.Precedence // the precedence that its record on disk has
 	unrecorded *trouble.Trouble      // set while the last precedence could not be written
 
 	served durations.Histogram // times from the listing of a changed file until its tools were served
@@ -156,7 +156,7 @@ func (f *feed) record(all precedence.Precedence, feeds []*feed) precedence.Prece
 		for _, holder := range holders {
 			own, ok := strings.CutPrefix(holder, f.prefix)
 			if i := slices.IndexFunc(feeds, func(o *feed) bool { return strings.HasPrefix(holder, o.prefix) }); !ok {
-				if own = feeds[i].id + elsewhere + nameIn(holder); feeds[i].id == "" { // which may differ at the next start
+				if own = feeds[i].id + elsewhere + nameIn(holder); feeds[i].id == "" { // the ID may differ at the next start
 					continue
 				}
 			}

@@ -17,11 +17,11 @@ import (
 // goroutine owns it.
 type index struct {
 	files      map[string]*file    // by key
-	operations map[string]claim    // by operation id; two paths never have the same id
+	operations map[string]claim    // the served tools by operation id; two paths never have the same id
 	tools      toolList            // of operations
 	released   map[string]struct{} // operation ids that have been released since the last call of promote
-	waiting    []*file             // those with a waiting module, the oldest first
-	outgoing   []*module           // no longer served, to be closed once the table has let go of them
+	waiting    []*file             // the files with a waiting module, the oldest first
+	outgoing   []*module           // modules that are no longer served, to be closed once the table has let go of them
 	freed      bool                // a module was closed, so that there may be room for others
 	edits      atomic.Uint64       // how often a file has come or gone, or what is served of one has changed
 	// starting means that files of the first listing are still being read. Until all have been, a file takes a path from another one that comes later
@@ -30,7 +30,7 @@ type index struct {
 	turn     func(key string) int  // the turn of each file of the first listings, by the precedence at the start
 	noted    precedence.Precedence // which file is known to wait for which
 	agreeing bool                  // a file gives way to the one that it is noted to wait for
-	keepers  map[string][]*file    // by keys of files that are not known yet, the files that wait until they are
+	keepers  map[string][]*file    // maps the key of a file that is not known yet to the files that wait until it is
 	isAway   func(key string) bool // reports whether the files of a key's source are still unknown
 }
 
@@ -38,22 +38,22 @@ type index struct {
 type file struct {
 	key      string
 	from     *feed
-	name     string    // in the source
+	name     string    // the file's name in its source
 	listed   Entry     // its entry in the last listing
 	appeared time.Time // when a listing first had it, unless it was there at the start
 	changed  time.Time // when a listing first had a version that is neither served nor refused yet; zero if there is none, or if the start waits for it
-	read     string    // the version that was loaded or refused last; "": the listed one must be read
+	read     string    // the version that was loaded or refused last; "" means that the listed version must be read
 	retry    time.Time // when that version is read again; zero means never
-	// overtaken is the time since which every load was overtaken by a change; zero means that the last one was not.
+	// overtaken is the time since which every load was overtaken by a change; zero means that the last load was not.
 	overtaken time.Time
 	passing   int       // how often that version could not be loaded through no fault of its own
-	loading   *load     // under way; if nil, none is
+	loading   *load     // the load that is under way, or nil
 	awaited   bool      // the start waits for it
 	slow      bool      // the start waits for it, and it takes long
 	serving   *module   // nil: none
 	since     time.Time // when serving began to be served
-	waiting   *module   // good, but refused because of a conflict; if nil, none
-	refused   error     // why the newest version is not served; if nil, it is
+	waiting   *module   // a good version that is refused because of a conflict, or nil
+	refused   error     // why the newest version is not served, or nil if it is
 
 	refusedSince time.Time
 }
@@ -69,7 +69,7 @@ func (f *file) refuse(err error) bool {
 
 // A claim is a tool that is served, and its file.
 type claim struct {
-	file *file // nil: the tool belongs to the program, and keeps its path
+	file *file // nil if the tool belongs to the program, which keeps its path
 	tool *wasmtools.Tool
 }
 

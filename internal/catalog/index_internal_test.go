@@ -73,7 +73,7 @@ func TestStartOrder(t *testing.T) {
 			}
 		}
 		if waiting != 0 {
-			t.Errorf("%d files more wait than have a module that does", waiting)
+			t.Errorf("%d more files are listed as waiting than have a waiting module", waiting)
 		}
 		slices.Sort(served)
 		return served
@@ -132,9 +132,9 @@ func TestServedKeeps(t *testing.T) {
 		{"waited before", "kept/a", first, "kept/z", &module{first: true, described: true}, false},
 		{"waited for another", "kept/a", first, "kept/x", first, false},
 		{"kept from another", "kept/z", first, "kept/x", first, true},
-		{"waited before, and dropped in", "kept/z", later, "kept/a", first, false},
-		{"dropped in", "a", later, "b", first, false},
-		{"before what was dropped in", "a", first, "b", later, false},
+		{"waited before, but is not in the first listing", "kept/z", later, "kept/a", first, false},
+		{"not in the first listing", "a", later, "b", first, false},
+		{"other is not in the first listing", "a", first, "b", later, false},
 	} {
 		if got := s.precedes(c.path, c.module, c.other, c.otherModule); got != c.want {
 			t.Errorf("%s: got %t, want %t", c.name, got, c.want)

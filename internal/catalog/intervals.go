@@ -4,12 +4,12 @@ import "time"
 
 // intervals are the periods of a Catalog. All of them derive from Options.Poll, so that a test with a short one is fast.
 type intervals struct {
-	retry    time.Duration // until a source that could not be listed is listed again
-	debounce time.Duration // from a reported change to the listing, and between two generations while many files are added
-	recheck  time.Duration // until the next listing, after a file has changed while it was read
-	stall    time.Duration // after which a slow read no longer holds up other files
+	retry    time.Duration // the pause until a source that could not be listed is listed again
+	debounce time.Duration // the pause from a reported change to the listing, and between two generations while many files are added
+	recheck  time.Duration // the pause until the next listing after a file has changed while it was read
+	stall    time.Duration // the time after which a slow read no longer holds up other files
 	wait     time.Duration // how long the start waits for slow files, and how long clients are asked to wait after the start
-	timeout  time.Duration // of a listing, and of a read
+	timeout  time.Duration // how long a listing or a read may take
 }
 
 // newIntervals returns the periods for a poll interval; 0 means 500 ms.

@@ -60,7 +60,7 @@ func (s *scripts) buildElsewhere(ctx context.Context, e Entry, instead []byte, p
 		return module, nil, passing(ctx, err)
 	}
 	for i, input := range inputs {
-		if inputs[i], _ = filepath.Rel(root, input); inputs[i] == e.ID { // its version tells
+		if inputs[i], _ = filepath.Rel(root, input); inputs[i] == e.ID { // the script itself: its version shows changes
 			inputs[i] = ""
 		}
 		inputs[i] = filepath.ToSlash(inputs[i])

@@ -127,9 +127,9 @@ func TestScriptsElsewhereHostile(t *testing.T) {
 			m.set("_a", nil, func(f *stored) { part(f); f.Size = 1 << 62 })
 			m.set("_b", nil, func(f *stored) { part(f); f.Size = 1 << 62 })
 		}, "33554432 bytes are allowed"},
-		"a part that says less":       {func(m *memory) { m.set("_a", []byte("abc"), func(f *stored) { part(f); f.Size = 1 }) }, "has more than the 1 bytes"},
-		"a part of less than nothing": {func(m *memory) { m.set("_a", []byte("abc"), func(f *stored) { part(f); f.Size = -1 }) }, "has -1 bytes"},
-		"a script of endless size":    {func(m *memory) { m.set("b.recipe", nil, func(f *stored) { script(f); f.Size = 1 << 62 }) }, "the limit for a script is"},
+		"a part that is larger than listed": {func(m *memory) { m.set("_a", []byte("abc"), func(f *stored) { part(f); f.Size = 1 }) }, "has more than the 1 bytes"},
+		"a part with a negative size":       {func(m *memory) { m.set("_a", []byte("abc"), func(f *stored) { part(f); f.Size = -1 }) }, "has -1 bytes"},
+		"a script of endless size":          {func(m *memory) { m.set("b.recipe", nil, func(f *stored) { script(f); f.Size = 1 << 62 }) }, "the limit for a script is"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

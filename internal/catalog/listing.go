@@ -141,7 +141,7 @@ func (r *reconciler) compare(from *feed, e Entry, now time.Time) {
 			from.open[f.name] = true
 			r.listWithin(from, time.Until(f.retry))
 		}
-	case e.Err == nil && f.loading != nil && e.Version == f.loading.entry.Version: // on its way
+	case e.Err == nil && f.loading != nil && e.Version == f.loading.entry.Version: // this version is being loaded
 	case e.Err == nil && e.Settling > 0:
 		r.listWithin(from, e.Settling)
 		if now.Sub(f.appeared) < maxSettling { // but not endlessly while somebody writes

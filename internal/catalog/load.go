@@ -17,8 +17,8 @@ type module struct {
 	*toolfile.Module
 	content   string // the digest of the file; for a script, of its own file
 	compiled  bool
-	first     bool // it came with the first listing
-	described bool // it has no manifest section, and is run to describe itself
+	first     bool // the file was in the first listing
+	described bool // the file has no manifest section, so it is run to describe itself
 	shown     bool // the table may still have it, although it waits
 }
 
@@ -43,12 +43,12 @@ type load struct {
 	cancel  context.CancelFunc
 	stage   Stage
 	since   time.Time // when it was queued
-	served  string    // the digest of the version that was served when it began, or ""
-	module  *module   // nil if not read yet, if err is set, or if the content is what was served
+	served  string    // the digest of the version that was served when the load began, or ""
+	module  *module   // nil if the file has not been read yet, if err is set, or if the content is the served one
 	content string    // the digest of the file that was read
 	err     error
-	wants   []string // namespaces that its tools may have
-	weight  int64    // bytes of memory that it may take meanwhile
+	wants   []string // namespaces that the file's tools may have
+	weight  int64    // how many bytes of memory the load may take
 }
 
 // folder returns the folder of the file.
@@ -90,7 +90,7 @@ func (r *reconciler) queueLoad(f *file) {
 	case l.entry.Size > sandbox.MaxModule: // refused without reading it
 	case l.entry.Size >= largeFile:
 		if l.weight = contentCopies * l.entry.Size; l.weight > room {
-			l.err, l.weight = &toolfile.NeedError{Needs: l.weight, Most: room}, 0 // not read at all
+			l.err, l.weight = &toolfile.NeedError{Needs: l.weight, Most: room}, 0 // the file is not read at all
 		} else {
 			l.weight = min(l.weight+manifestRoom, room)
 		}
@@ -323,7 +323,7 @@ func (r *reconciler) finish(l *load) {
 		r.index.freed = true
 	}
 	overtaken := errors.Is(l.err, ErrChanged)
-	if l.err == nil && m == nil { // the content is what was served already
+	if l.err == nil && m == nil { // the content is served already
 		overtaken = f.serving == nil || f.serving.Digest() != l.served
 	}
 	if overtaken {
@@ -377,7 +377,7 @@ const mostDoubled = 10
 // writing.
 func (r *reconciler) readAgain(f *file, d time.Duration) {
 	r.listWithin(f.from, d)
-	if r.index.files[f.key] != f { // it is gone
+	if r.index.files[f.key] != f { // the file is gone
 		return
 	}
 	r.markSlow(f) // the newer version, too, may be replaced before it is known

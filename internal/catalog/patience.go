@@ -92,7 +92,7 @@ func waited[T any](ctx context.Context, do func() (T, error), leave func(left bo
 	var result T
 	var err error
 	done := make(chan struct{})
-	var mu sync.Mutex // guards what follows
+	var mu sync.Mutex // guards the variables below
 	ended, left := false, false
 	go func() {
 		defer close(done)

@@ -14,9 +14,9 @@ type job func(ctx context.Context) (rest func())
 // come first, and then the cheap ones. The reconciler's goroutine owns the queue.
 type queue struct {
 	limit   int   // how many jobs run at a time at most, for one source and for all sources that are not slow
-	room    int64 // the total weight that may run; 0 means any
+	room    int64 // how much the running jobs may weigh together; 0 means that there is no bound
 	running int
-	used    int64 // what they weigh
+	used    int64 // how much the running jobs weigh
 	lanes   []*lane
 	started int // how many jobs have been started
 }
@@ -25,8 +25,8 @@ type queue struct {
 type lane struct {
 	from    *feed
 	running int
-	stalled int    // how many of them take long and no longer take up a place
-	last    int    // number of its last job among those that the queue has started
+	stalled int    // how many of the running jobs take long and no longer take up a place
+	last    int    // the number of the lane's last job among those that the queue has started
 	tasks   []task // sorted, the next one last
 	sorted  bool
 }
@@ -97,7 +97,7 @@ func (l *queue) next() (next *lane) {
 		}
 		one.sort()
 		if l.running > 0 && l.room > 0 && l.used+one.tasks[len(one.tasks)-1].weight > l.room {
-			continue // the running ones end
+			continue // the running jobs must end first
 		}
 		if next == nil || cmp.Or(cmp.Compare(one.running, next.running), cmp.Compare(one.last, next.last)) < 0 {
 			next = one
@@ -149,10 +149,10 @@ func (l *queue) start(ctx context.Context, do chan<- func()) {
 // one that has begun.
 type queues struct {
 	turn      int
-	lists     queue // of the source
-	reads     queue // of small files
-	longReads queue // of large ones
-	stalled   queue // of small ones that take long
+	lists     queue // listings of the sources
+	reads     queue // reads of small files
+	longReads queue // reads of large files
+	stalled   queue // reads of small files that take long
 	// waits are compilations of modules that are not served yet. These jobs only wait for the engine, which decides their order.
 	waits queue
 	// describes are short runs of modules that describe themselves. A module that needs longer goes to longDescribes.

@@ -30,7 +30,7 @@ func TestQueueHasRoom(t *testing.T) {
 	}
 	// Which of two that run ends first is not known.
 	if want := [][]int64{{9, 10, 4, 9, 20}, {9, 10, 6, 9, 20}, {9, 5, 6, 9, 20}}; !slices.ContainsFunc(want, func(w []int64) bool { return slices.Equal(w, used) }) || q.used != 0 {
-		t.Errorf("those that ran side by side weighed %v, want one of %v", used, want)
+		t.Errorf("the jobs that ran at the same time weighed %v, want one of %v", used, want)
 	}
 }
 

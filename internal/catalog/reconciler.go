@@ -39,16 +39,16 @@ type reconciler struct {
 	noted   precedence.Precedence // which files waited for which when that was last noted
 	sharing *sharing
 	queues  queues
-	buffers *buffers           // of the feeds
+	buffers *buffers           // shared by the feeds
 	made    int64              // size in bytes of the largest bundle of a script so far, or an estimate
 	loads   map[*load]struct{} // under way
 
 	// The start waits for the files of the first listing of each source.
 	listed   bool      // each source was tried, and at least one could be listed
-	awaited  int       // how many are neither served nor refused yet
-	slow     int       // how many of those take long
+	awaited  int       // how many files are neither served nor refused yet
+	slow     int       // how many of the awaited files take long
 	stalled  int       // how many reads take long, of any file
-	deadline time.Time // when the start ends without them; zero while it still waits for quick files
+	deadline time.Time // when the start ends without the awaited files; zero while it still waits for quick ones
 
 	unpublished *wasmtools.Configuration // a configuration that the table does not have yet, or nil
 	publishAt   time.Time                // when the next generation is due; zero means nothing has changed
@@ -62,7 +62,7 @@ type reconciler struct {
 	idle      atomic.Bool   // the start is over, and nothing is being read or compiled
 	compiled  chan struct{} // closed when idle was first set
 	unsynced  atomic.Bool   // something is under way that no generation shows yet
-	calmSince time.Time     // when nothing was last pending, or the start was last not over
+	calmSince time.Time     // the last time when nothing was pending, or when the start was not over
 	coming    coming
 	settling  time.Time // until when a new file is given time to settle
 }
@@ -246,7 +246,7 @@ func (r *reconciler) reconfigure(to Configuration) error {
 	}
 	for _, f := range r.index.files {
 		var memory *toolfile.MemoryError
-		if (errors.As(f.refused, &memory) || errors.As(f.refused, new(*PinError))) && f.loading == nil && f.listed.Settling == 0 { // it may be accepted now
+		if (errors.As(f.refused, &memory) || errors.As(f.refused, new(*PinError))) && f.loading == nil && f.listed.Settling == 0 { // the file may be accepted now
 			r.queueLoad(f)
 		}
 		holdPins(r, f)

@@ -30,7 +30,7 @@ func TestRefusedNoLonger(t *testing.T) {
 	closeNow(t, c)
 	for file, want := range map[string]int{"mended.wasm": 1, "removed.wasm": 1, "worse.wasm": 0} {
 		if n := log.Count("level=INFO", "file no longer refused", file); n != want {
-			t.Errorf("%s: the end is told %d times, want %d: %s", file, n, want, log)
+			t.Errorf("%s: the log reports the end %d times, want %d: %s", file, n, want, log)
 		}
 	}
 }

@@ -135,6 +135,6 @@ func TestRecordUnwritable(t *testing.T) {
 	awaitTable(t, c, []string{"/a"}, []string{"b.wasm", "c.wasm"})
 	closeNow(t, c)
 	if n := log.Count("level=WARN", "can't record which of two files has a path"); n != 1 {
-		t.Errorf("it was said %d times, want once", n)
+		t.Errorf("the log says so %d times, want once", n)
 	}
 }

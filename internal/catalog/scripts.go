@@ -41,26 +41,26 @@ type temporary interface {
 // scripts makes the modules of a source's scripts, and knows which scripts have to be made again. It is safe for concurrent use.
 type scripts struct {
 	source    Source
-	builder   Builder   // nil: the source's scripts are refused
+	builder   Builder   // if nil, the source's scripts are refused
 	rollbacks Rollbacks // nil: there are none
 	patience  *patience
 
 	mu      sync.Mutex
 	makings map[string]*making // by ID
-	parts   map[string]Entry   // at the last listing, by ID
+	parts   map[string]Entry   // the parts in the last listing, by ID
 	around  string             // the same
-	round   int                // how often parts or around has changed
+	round   int                // how often parts or around have changed
 }
 
 // A making is how one version of a script is made into a module. It never changes.
 type making struct {
 	of      string    // the source's version of the script
-	again   int       // how often it had to be made again
-	since   time.Time // when that was last noticed; zero means never
+	again   int       // how often the script had to be made again
+	since   time.Time // when the last need to make it again was noticed; zero means never
 	made    bool
-	changed change // reports changes since it was made; nil if nothing is known
+	changed change // reports changes since the script was made; nil if nothing is known
 	failed  bool
-	round   int // when it was made
+	round   int // the round in which it was made
 }
 
 // A change reports whether something that a script was made of has changed. names is as in Listing.Changed.
@@ -256,7 +256,7 @@ func (s *scripts) build(ctx context.Context, e Entry, instead []byte, parts map[
 	case errors.Is(err, ErrChanged), errors.Is(err, fs.ErrNotExist):
 		return module, nil, ErrChanged
 	}
-	then := map[string]fs.FileInfo{} // by paths on disk; nil if there was no file
+	then := map[string]fs.FileInfo{} // the files at that time, by paths on disk; nil if there was no file
 	for _, input := range inputs {
 		now, statErr := os.Stat(input)
 		if statErr == nil && touched.Since(now, began) {

@@ -62,8 +62,8 @@ func (e *FileError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// A PassingError means that the system lacks something at the moment, such as memory. [Source.Open] returns it if neither the file nor the source is
-// to blame. The Catalog tries again at ever longer intervals. Its text is Err's.
+// A PassingError means that the system lacks something at the moment, such as memory. [Source.Open] returns it if neither the file nor the
+// source is at fault. The Catalog tries again at ever longer intervals. Its text is Err's.
 type PassingError struct{ Err error }
 
 // Error returns the text of Err.

@@ -177,7 +177,7 @@ func TestSource(t *testing.T) {
 	awaitTable(t, c, []string{"/n/a", "/z"}, []string{"a.wasm"}) // the version before it stays
 	closeNow(t, c)
 	if n := log.Count("file refused", "file=memory:n/a.wasm", `reason="is signed by nobody"`); n != 1 {
-		t.Errorf("it was said %d times why a file is refused, want once", n)
+		t.Errorf("the log says %d times why a file is refused, want once", n)
 	}
 }
 
@@ -243,12 +243,12 @@ func TestSourceFile(t *testing.T) {
 				return io.NopCloser(io.MultiReader(bytes.NewReader(module[:10]), broken{})), nil
 			}
 		}, "can't be read: connection reset", true},
-		{"shorter than it says", func(f *stored) { f.Size++ }, "but its source listed", false},
-		{"empty where it says more", func(f *stored) { f.content = nil }, "has 0 bytes, but its source listed", false},
-		{"longer than it says", func(f *stored) { f.Size-- }, "has more than the", false},
-		{"says that it is empty", func(f *stored) { f.Size = 0 }, "has more than the 0 bytes", false},
+		{"shorter than listed", func(f *stored) { f.Size++ }, "but its source listed", false},
+		{"empty, but listed as larger", func(f *stored) { f.content = nil }, "has 0 bytes, but its source listed", false},
+		{"longer than listed", func(f *stored) { f.Size-- }, "has more than the", false},
+		{"listed as empty", func(f *stored) { f.Size = 0 }, "has more than the 0 bytes", false},
 		{"huge", func(f *stored) { f.Size = 1 << 40 }, "has 1099511627776 bytes; the limit for a module is", false},
-		{"of less than no bytes", func(f *stored) { f.Size = -1 }, "has -1 bytes", false},
+		{"listed with a negative size", func(f *stored) { f.Size = -1 }, "has -1 bytes", false},
 		{"endless", func(f *stored) {
 			f.open = func(context.Context) (io.ReadCloser, error) { return io.NopCloser(zeros{}), nil }
 		}, "has more than the", false},
@@ -310,7 +310,7 @@ func TestSourceFile(t *testing.T) {
 				awaitTable(t, k, []string{"/x", "/y", "/z"}, nil)
 				closeNow(t, k)
 				if n := log.Count("file refused", "x.wasm"); (n > 0) != (c.says != "") || n > 1 {
-					t.Errorf("it was said %d times that the file is refused", n)
+					t.Errorf("the log says %d times that the file is refused", n)
 				}
 			})
 		}
@@ -439,7 +439,7 @@ func TestSourceEvents(t *testing.T) {
 	lists := m.lists
 	m.mu.Unlock()
 	if err := c.Reconfigure(catalog.Configuration{}); err != nil || m.listed() > lists+1 {
-		t.Errorf("a channel that is closed has the source listed %d times more (%v)", m.listed()-lists, err)
+		t.Errorf("because of a closed channel, the source is listed %d more times (%v)", m.listed()-lists, err)
 	}
 }
 

@@ -212,7 +212,7 @@ func TestListedTwice(t *testing.T) {
 	one := a.source("/one", "v0001", "x.wasm")
 	one.twice = true
 	c := a.catalog(one)
-	await(t, c, "x, and what is wrong", func(g *wasmtools.Generation) bool {
+	await(t, c, "the tool x, and the problem", func(g *wasmtools.Generation) bool {
 		return len(g.Routes()) == 1 && strings.Contains(reason(g, "/one:x.wasm"), "is listed more than once")
 	})
 	one.remove("x.wasm")

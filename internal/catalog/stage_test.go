@@ -235,11 +235,11 @@ func TestSettlesBesideEndless(t *testing.T) {
 	awaitState(t, c, "all are running, or waiting for that", func(s catalog.State) bool { return s.Files[catalog.StageDescribing] == files })
 	for deadline := time.Now().Add(time.Minute); !c.Synced(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("who asks for a path that does not exist is told to come again for as long as modules run")
+			t.Fatal("clients of a missing path are asked to try again for as long as modules run")
 		}
 	}
 	if s := c.State(); s.Files[catalog.StageDescribing] == 0 {
-		t.Error("no module ran any more: this tests nothing")
+		t.Error("no module was running any more, so this tests nothing")
 	}
 }
 
@@ -300,7 +300,7 @@ func TestDescribedComesLater(t *testing.T) {
 	for n := range 2 {
 		c := open(t, options{Directory: directory, Engine: sandboxtest.Engine(t, sandbox.Config{CacheDir: cache})})
 		if r, ok := c.Table().Lookup("/told"); !ok || filepath.Base(r.Tool.Source) != "b.wasm" {
-			t.Errorf("start %d: /told is not of b.wasm", n)
+			t.Errorf("start %d: /told is not served from b.wasm", n)
 		}
 		if err := c.Close(); err != nil {
 			t.Error(err)

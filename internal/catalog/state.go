@@ -47,11 +47,11 @@ type Stage string
 
 // The stages of a file.
 const (
-	StageSettling   Stage = "settling"   // somebody may still be writing it
-	StageReading    Stage = "reading"    // it is being read, or queued for it
-	StageCompiling  Stage = "compiling"  // it is compiled before it is served, because it has to be described or replaces another version
-	StageDescribing Stage = "describing" // it is run to be described, or queued for it
-	StageServed     Stage = "served"     // it is served, and compiled in the background or by its first call
+	StageSettling   Stage = "settling"   // somebody may still be writing the file
+	StageReading    Stage = "reading"    // the file is being read, or is queued for reading
+	StageCompiling  Stage = "compiling"  // the file is compiled before it is served, because it has to be described or replaces another version
+	StageDescribing Stage = "describing" // the file is run to be described, or is queued for that
+	StageServed     Stage = "served"     // the file is served, and compiled in the background or by its first call
 	StageRefused    Stage = "refused"
 )
 
@@ -101,7 +101,7 @@ type FileState struct {
 	Err error
 
 	from    *feed
-	version string    // in the source
+	version string    // the version in the source
 	listed  time.Time // when the listing that first had it began
 	loading bool
 }

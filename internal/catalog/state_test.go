@@ -69,7 +69,7 @@ func TestState(t *testing.T) {
 			t.Errorf("refused: got %+v, want %+v", got, want)
 		}
 		if before, ok := since[got.Source]; ok && got.Since != before {
-			t.Errorf("%s is refused since %v, and before that it was since %v", got.Source, got.Since, before)
+			t.Errorf("%s is listed as refused since %v, and was listed before as refused since %v", got.Source, got.Since, before)
 		}
 	}
 	closeNow(t, c)

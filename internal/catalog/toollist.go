@@ -12,7 +12,7 @@ import (
 // does not sort all of them again.
 type toolList struct {
 	sorted  []*wasmtools.Tool
-	changes map[*wasmtools.Tool]bool // since all was last called: whether a tool is now in the list
+	changes map[*wasmtools.Tool]bool // whether a tool is now in the list, for each change since all was last called
 }
 
 func newToolList(tools []*wasmtools.Tool) toolList {

@@ -130,7 +130,7 @@ func TestDoorsAgree(t *testing.T) {
 		{"within the scope", math, "/math/add", `{"n":2}`, `{"n":2}`},
 		{"not JSON", everybody, "/echo", `{"n":`, `"code":"invalid_arguments"`},
 		{"not valid", everybody, "/echo", `{"n":"x"}`, `"loc":["body","n"]`},
-		{"of the largest size", everybody, "/echo", `{"n":1` + strings.Repeat(" ", 93) + `}`, `{"n":1` + strings.Repeat(" ", 93) + `}`},
+		{"arguments of the largest size", everybody, "/echo", `{"n":1` + strings.Repeat(" ", 93) + `}`, `{"n":1` + strings.Repeat(" ", 93) + `}`},
 		{"too large", everybody, "/echo", `{"n":1` + strings.Repeat(" ", 94) + `}`, `{"detail":"The body is larger than 100 bytes, the limit of /echo","code":"input_too_large"}`},
 		{"disabled", everybody, "/math/off", `{}`, `{"detail":"Tool /math/off is disabled","code":"tool_disabled"}`},
 		{"disabled with a reason", everybody, "/off", `{}`, `{"detail":"Tool /off is disabled: being repaired","code":"tool_disabled"}`},

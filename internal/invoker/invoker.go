@@ -138,7 +138,7 @@ func renew(route wasmtools.Route, call *wasmtools.Call) (wasmtools.Route, error)
 type Invocation struct {
 	invoker *Invoker
 	tool    *wasmtools.Tool
-	path    string // of the tool
+	path    string // path of the tool
 	call    *wasmtools.Call
 	buffer  buffer
 	read    bool // the arguments are in buffer

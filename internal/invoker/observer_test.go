@@ -65,7 +65,7 @@ func (s *span) Ended(ctx context.Context, r *invoke.Record) {
 
 func (s *span) Refused(r *invoke.Record) { s.ended = append(s.ended, "refused "+r.Path) }
 
-// An inner call is one that the tool out of the call it is inside makes.
+// An outer is an outer call, as the depth at which it is nested.
 type outer int
 
 func (o outer) Depth() int { return int(o) }

@@ -57,12 +57,12 @@ func (d *Door) takeStream(x *web.Exchange) (give func(), err error) {
 type subscription struct {
 	x         *web.Exchange
 	door      *Door
-	leave     func() // gives its place back
+	leave     func() // gives back the stream's place
 	namespace string
 	principal *wasmtools.Principal
-	id        []byte          // of the request, as it was written
-	changed   <-chan struct{} // nil: the client did not ask for changes
-	edition   toolset.Edition // of the list that the client may have cached
+	id        []byte          // id of the request, as it was written
+	changed   <-chan struct{} // nil if the client did not ask for changes
+	edition   toolset.Edition // edition of the list that the client may have cached
 }
 
 // Listen starts to answer subscriptions/listen.

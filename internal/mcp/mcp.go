@@ -44,13 +44,13 @@ type Options struct {
 type Door struct {
 	set         *toolset.Set
 	places      *web.Places
-	streams     atomic.Int64 // that are open
+	streams     atomic.Int64 // how many streams are open
 	changes     changes
 	unsubscribe func()
 	idle        sync.Pool // of *exchange
 
 	protocol *protocol.Server
-	sessions *session.Sessions // of older versions
+	sessions *session.Sessions // sessions of clients of older versions
 }
 
 var _ web.Door = (*Door)(nil)

@@ -58,7 +58,7 @@ type dialer struct {
 	own     string // the registry's name, without a port
 
 	mu      sync.Mutex
-	kinds   map[string]bool // of the registry's own addresses
+	kinds   map[string]bool // kinds of the registry's own addresses
 	proxies map[string]bool // hosts with ports
 }
 

@@ -22,7 +22,7 @@ const (
 	maxRetryAfter  = time.Hour
 )
 
-// ErrSlow is the error for an answer of a registry that does not arrive, or too slowly.
+// ErrSlow is the error for a registry's answer that arrives too slowly or not at all.
 var ErrSlow = errors.New("the registry is too slow")
 
 // A BusyError means that a registry asks to be left alone for a time.
@@ -134,7 +134,7 @@ func (g *guard) once(q *http.Request) (*http.Response, error) {
 // A body is the body of an answer.
 type body struct {
 	*trickle.Body
-	most int64 // bytes that it may have; 0 means that the reader checks that
+	most int64 // how many bytes it may have; 0 means that the reader checks the size
 	read int64
 }
 

@@ -47,7 +47,7 @@ func TestLies(t *testing.T) {
 		want   string
 	}{
 		"another module of the same length": {blob(func(w http.ResponseWriter) { io.WriteString(w, other) }), "doesn't match its digest"},
-		"a longer one, of unknown length": {blob(func(w http.ResponseWriter) {
+		"a longer module, of unknown length": {blob(func(w http.ResponseWriter) {
 			w.(http.Flusher).Flush()
 			for range 1 << 14 { // of 64 KiB each, if it were read
 				if _, err := w.Write(make([]byte, 64<<10)); err != nil {
@@ -70,7 +70,7 @@ func TestLies(t *testing.T) {
 		}), "mismatch"},
 		"a module that was moved":   {blob(func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) }), "the registry has nothing with this name"},
 		"an answer of another kind": {blob(func(w http.ResponseWriter) { w.WriteHeader(http.StatusTeapot); io.WriteString(w, "\x1b[31mtea") }), "418"},
-		"another manifest than it said": {manifest(func(w http.ResponseWriter, q *http.Request) bool {
+		"a manifest other than the announced one": {manifest(func(w http.ResponseWriter, q *http.Request) bool {
 			if q.Method != http.MethodGet {
 				return false
 			}
@@ -99,7 +99,7 @@ func TestLies(t *testing.T) {
 			_, _, err := pull(t, open(t, s.Host, oci.Options{}), ref)
 			wants(t, err, c.want)
 			if err != nil && strings.Contains(err.Error(), "\x1b") {
-				t.Errorf("the error has what a terminal obeys: %q", err)
+				t.Errorf("the error has control characters: %q", err)
 			}
 		})
 	}
@@ -140,17 +140,17 @@ func TestRedirects(t *testing.T) {
 		names    map[string]string
 		want     string
 	}{
-		"a store on the internet":                {"93.184.216.34", "http://store.example", map[string]string{"store.example": "93.184.216.35"}, ""},
-		"another port of the registry":           {"93.184.216.34", "http://registry.example:8081", nil, ""},
-		"a host below the registry":              {"93.184.216.34", "http://store.registry.example", map[string]string{"store.registry.example": "93.184.216.35"}, ""},
-		"one beside a registry in a network":     {"10.0.0.7", "http://store.example", map[string]string{"store.example": "10.9.9.9"}, ""},
-		"a service of the network":               {"93.184.216.34", "http://store.example", map[string]string{"store.example": "10.0.0.8"}, "whose address is private"},
-		"a service of the machine":               {"93.184.216.34", "http://store.example", map[string]string{"store.example": "127.0.0.1"}, "whose address is loopback"},
-		"the same, from a registry in a network": {"10.0.0.7", "http://store.example", map[string]string{"store.example": "127.0.0.1"}, "whose address is loopback"},
-		"a cloud's metadata":                     {"10.0.0.7", "http://169.254.169.254", nil, "whose address is link-local"},
-		"a neighbour with a public address":      {"93.184.216.34", "http://8.8.8.9", nil, "on a network that the server's machine is in"},
-		"IPv4 in IPv6":                           {"93.184.216.34", "http://[::ffff:127.0.0.1]", nil, "whose address is loopback"},
-		"a file":                                 {"93.184.216.34", "file:///etc/passwd", nil, "file"},
+		"a store on the internet":                                {"93.184.216.34", "http://store.example", map[string]string{"store.example": "93.184.216.35"}, ""},
+		"another port of the registry":                           {"93.184.216.34", "http://registry.example:8081", nil, ""},
+		"a host below the registry":                              {"93.184.216.34", "http://store.registry.example", map[string]string{"store.registry.example": "93.184.216.35"}, ""},
+		"a host beside a registry in a network":                  {"10.0.0.7", "http://store.example", map[string]string{"store.example": "10.9.9.9"}, ""},
+		"a service of the network":                               {"93.184.216.34", "http://store.example", map[string]string{"store.example": "10.0.0.8"}, "whose address is private"},
+		"a service of the machine":                               {"93.184.216.34", "http://store.example", map[string]string{"store.example": "127.0.0.1"}, "whose address is loopback"},
+		"a service of the machine, from a registry in a network": {"10.0.0.7", "http://store.example", map[string]string{"store.example": "127.0.0.1"}, "whose address is loopback"},
+		"a cloud's metadata":                                     {"10.0.0.7", "http://169.254.169.254", nil, "whose address is link-local"},
+		"a neighbour with a public address":                      {"93.184.216.34", "http://8.8.8.9", nil, "on a network that the server's machine is in"},
+		"IPv4 in IPv6":                                           {"93.184.216.34", "http://[::ffff:127.0.0.1]", nil, "whose address is loopback"},
+		"a file":                                                 {"93.184.216.34", "file:///etc/passwd", nil, "file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -188,7 +188,7 @@ func TestRedirects(t *testing.T) {
 				t.Errorf("got %q", got)
 			}
 			if leaked.Load() {
-				t.Error("the store was shown credentials")
+				t.Error("the store got credentials")
 			}
 			if err != nil && strings.Contains(err.Error(), password) {
 				t.Errorf("the error has the password: %v", err)
@@ -326,7 +326,7 @@ func TestTokens(t *testing.T) {
 			_, _, err := pull(t, open(t, "example.com", o), reference(t, "example.com", "acme/csv:1.2"))
 			wants(t, err, c.want)
 			if asked.Load() != c.asked || shown.Load() != (c.want == "" && !c.nobody) {
-				t.Errorf("somebody else was asked: %v; credentials were shown: %v", asked.Load(), shown.Load())
+				t.Errorf("another server was asked: %v; it got credentials: %v", asked.Load(), shown.Load())
 			}
 			if err != nil && strings.Contains(err.Error(), password) {
 				t.Errorf("the error has the password: %v", err)
@@ -473,7 +473,7 @@ func TestLargeIsVerified(t *testing.T) {
 				t.Errorf("got %d other bytes", to.Len())
 			}
 			if _, err := r.Pull(t.Context(), ref.At(a.Manifest), failing{}); err == nil {
-				t.Error("a disk that is full is no error")
+				t.Error("a full disk caused no error")
 			}
 		})
 	}

@@ -62,9 +62,9 @@ type Options struct {
 const (
 	defaultMaxModule = 64 << 20 // bytes
 	maxManifest      = 1 << 20  // bytes of a manifest
-	maxPages         = 100      // of a list
+	maxPages         = 100      // pages of a list
 	maxPage          = 4 << 20  // bytes of a page of a list
-	maxNames         = 10_000   // of a list
+	maxNames         = 10_000   // names in a list
 )
 
 // A Registry is a client of one registry. It is safe for concurrent use.

@@ -22,7 +22,7 @@ type Peer struct {
 	IsMirror   bool
 
 	mu    sync.Mutex
-	until time.Time // no request is sent to it before
+	until time.Time // no request is sent to it before this time
 }
 
 // Peers are asked for an artifact one after the other: first the mirrors, then the origin. A mirror is asked only by digest, so that it can't lie.

@@ -22,8 +22,8 @@ import (
 // Signatures and attestations are artifacts that refer to another one, with a bundle as their layer. cosign's older form has a tag made of the
 // digest, and a layer for each signature.
 const (
-	maxReferrers   = 1000     // that are listed
-	maxSignatures  = 50       // that are pulled
+	maxReferrers   = 1000     // how many referrers are listed
+	maxSignatures  = 50       // how many signatures are pulled
 	maxAttestation = 16 << 20 // bytes of a bundle that is only displayed
 	maxSimple      = 64 << 10 // bytes of a payload in cosign's older form
 
@@ -135,7 +135,7 @@ func (r *Registry) check(ctx context.Context, repository *remote.Repository, d o
 	least, _ := versionOf(r.minimum) // the configuration has checked it
 	switch {
 	case !ok:
-		return misformed("it says no version such as 1.2.0 in its annotation %s, and the minimum is %s", versionAnnotation, r.minimum)
+		return misformed("it has no version such as 1.2.0 in its annotation %s, and the minimum is %s", versionAnnotation, r.minimum)
 	case said.compare(least) < 0:
 		return misformed("it is version %.100s, and the minimum is %s: an older one may have been replayed", a.Annotations[versionAnnotation], r.minimum)
 	}
@@ -303,7 +303,7 @@ func (r *Registry) simpleSigner(ctx context.Context, repository *remote.Reposito
 	return by, false, nil
 }
 
-// Policy returns a text that differs if different artifacts may be pulled. It is "" if all may.
+// Policy returns a text that identifies which artifacts may be pulled; "" means all of them.
 func (r *Registry) Policy() string {
 	if r.trust == nil {
 		return r.minimum

@@ -142,7 +142,7 @@ func TestHostileSignatures(t *testing.T) {
 				return false
 			})
 		}, "has more than the 2 bytes that its manifest says"},
-		"a bundle that is another": {func(t *testing.T, at *ocitest.Server, of string) {
+		"a bundle with another content": {func(t *testing.T, at *ocitest.Server, of string) {
 			attach(t, at, of, []byte("{}"), func(m *ocispec.Manifest) { m.Layers[0].Digest = digest.FromString("else") })
 			at.Before(func(w http.ResponseWriter, q *http.Request) bool {
 				if strings.HasSuffix(q.URL.Path, "/blobs/"+digest.FromString("else").String()) {
@@ -267,7 +267,7 @@ func TestMinimum(t *testing.T) {
 	at, ours := ocitest.Serve(t), newPair(t)
 	ref := reference(t, at.Host, "acme/csv:1.2")
 	for version, want := range map[string]string{
-		"1.2.0": "", "1.10.0": "", "2": "", "1.1.9": "it is version 1.1.9, and the minimum is 1.2.0", "": "it says no version", "1.3.0-rc.1": "it says no version", "new": "it says no version",
+		"1.2.0": "", "1.10.0": "", "2": "", "1.1.9": "it is version 1.1.9, and the minimum is 1.2.0", "": "it has no version", "1.3.0-rc.1": "it has no version", "new": "it has no version",
 	} {
 		a := map[string]string{"org.opencontainers.image.version": version}
 		if _, err := open(t, at.Host, oci.Options{}).PushWith(t.Context(), ref, "csv.wasm", module, a, oci.With{Key: ours.Key}); err != nil {

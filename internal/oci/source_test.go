@@ -38,7 +38,7 @@ func TestSource(t *testing.T) {
 			}
 			again, err := r.PushWith(t.Context(), ref, "csv.wasm", module, given, oci.With{Source: []oci.SourceFile{script[2], script[0], script[1]}})
 			if err != nil || again.Manifest != first.Manifest {
-				t.Errorf("the same source is another artifact, %v, %v", again, err)
+				t.Errorf("the same source becomes another artifact: %v, %v", again, err)
 			}
 			got, a, err := pull(t, r, ref)
 			if err != nil || !bytes.Equal(got, module) || a.Digest != digest.FromBytes(module).String() || a.Source() == "" {
@@ -155,17 +155,17 @@ func TestSourceHostile(t *testing.T) {
 		want     string
 	}
 	cases := map[string]source{
-		"good":                      {"", [][]byte{good}, nil, ""},
-		"several, and one is named": {of(good), [][]byte{sourceArchive(t, entry{name: "a.py"}), good, sourceArchive(t, entry{name: "b.py"})}, nil, ""},
-		"another than is named":     {of(good), [][]byte{sourceArchive(t, entry{name: "a.py"})}, nil, "the registry doesn't have the source"},
-		"none":                      {of(good), nil, nil, "the registry doesn't have the source"},
-		"one that is not named":     {"-", [][]byte{good}, nil, "no source was pushed with it"},
-		"a name that is no digest":  {"../../etc/passwd", [][]byte{good}, nil, "is not a supported digest"},
-		"a digest of another kind":  {"sha512:" + strings.Repeat("a", 128), [][]byte{good}, nil, "is not a supported digest"},
-		"two layers":                {"", [][]byte{good}, func(m *ocispec.Manifest) { m.Layers = append(m.Layers, m.Layers[0]) }, "doesn't have the source"},
-		"of 10 GB":                  {"", [][]byte{good}, func(m *ocispec.Manifest) { m.Layers[0].Size = 10e9 }, "its source has 10000000000 bytes; the limit is"},
-		"of less than no size":      {"", [][]byte{good}, func(m *ocispec.Manifest) { m.Layers[0].Size = -1 }, "its source has -1 bytes"},
-		"of a size that is wrong":   {"", [][]byte{good}, func(m *ocispec.Manifest) { m.Layers[0].Size = 7 }, "its source: "},
+		"good":                               {"", [][]byte{good}, nil, ""},
+		"several sources, one of them named": {of(good), [][]byte{sourceArchive(t, entry{name: "a.py"}), good, sourceArchive(t, entry{name: "b.py"})}, nil, ""},
+		"a source other than the named one":  {of(good), [][]byte{sourceArchive(t, entry{name: "a.py"})}, nil, "the registry doesn't have the source"},
+		"none":                               {of(good), nil, nil, "the registry doesn't have the source"},
+		"a source that is not named":         {"-", [][]byte{good}, nil, "no source was pushed with it"},
+		"a name that is not a digest":        {"../../etc/passwd", [][]byte{good}, nil, "is not a supported digest"},
+		"a digest of another kind":           {"sha512:" + strings.Repeat("a", 128), [][]byte{good}, nil, "is not a supported digest"},
+		"two layers":                         {"", [][]byte{good}, func(m *ocispec.Manifest) { m.Layers = append(m.Layers, m.Layers[0]) }, "doesn't have the source"},
+		"of 10 GB":                           {"", [][]byte{good}, func(m *ocispec.Manifest) { m.Layers[0].Size = 10e9 }, "its source has 10000000000 bytes; the limit is"},
+		"a negative size":                    {"", [][]byte{good}, func(m *ocispec.Manifest) { m.Layers[0].Size = -1 }, "its source has -1 bytes"},
+		"a wrong size":                       {"", [][]byte{good}, func(m *ocispec.Manifest) { m.Layers[0].Size = 7 }, "its source: "},
 	}
 	for name, b := range map[string][]byte{
 		"its source has more than 1000 files":        sourceArchive(t, many...),
@@ -221,7 +221,7 @@ func TestSourceHostile(t *testing.T) {
 				t.Errorf("got %q", files)
 			}
 			if err != nil && strings.Contains(err.Error(), "\x1b") {
-				t.Errorf("the error has what a terminal obeys: %q", err)
+				t.Errorf("the error has control characters: %q", err)
 			}
 			if got, _, err := pull(t, r, ref); err != nil || !bytes.Equal(got, module) {
 				t.Errorf("the module: got %q, %v", got, err) // a source can't harm it

@@ -19,16 +19,16 @@ type documents struct{ tools, openapi *web.Document }
 // A library holds the documents of a generation, by the scopes of their readers. They are built when somebody requests them, which does not happen in
 // most generations.
 type library struct {
-	security security         // that the documents describe
-	all      func() documents // for principals that may call every tool
+	security security         // the credentials that the documents describe
+	all      func() documents // the documents for principals that may call every tool
 	most     func() int64     // how many bytes of compressed documents may be kept: the size of one uncompressed document
-	kept     atomic.Int64     // how many are
+	kept     atomic.Int64     // how many bytes are kept
 	building sync.Mutex       // one build at a time; it is taken before mu
 
 	mu          sync.Mutex
 	byScopes    map[string]documents
-	byNamespace map[string]*web.Document // by scopes and namespace
-	tools       int                      // in all of these together
+	byNamespace map[string]*web.Document // documents by scopes and namespace
+	tools       int                      // how many tools all of these documents have together
 }
 
 // maxDocuments is the number of sets of scopes whose documents are kept. Documents share their parts, so those of 10,000 tools take only some 300 KB

@@ -46,7 +46,7 @@ func TestDocumentsAreBuiltOnce(t *testing.T) {
 	asking.Wait()
 	for i := range all {
 		if all[i] != all[0] {
-			t.Fatalf("caller %d got documents that were built once more", i)
+			t.Fatalf("caller %d got documents that were built a second time", i)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestNamespacesAreKept(t *testing.T) {
 	defer d.Close()
 	s := d.made.Current()
 	if first := s.documentOf("/n1", wasmtools.Everybody()); first == nil || first != s.documentOf("/n1", wasmtools.Everybody()) {
-		t.Error("a document is made twice")
+		t.Error("a document was made twice")
 	}
 	for i := range 200 {
 		p, err := wasmtools.NewPrincipal("caller", "test", fmt.Sprintf("x%d", i), "*/tool")
@@ -135,7 +135,7 @@ func TestDescriptionsFollowChanges(t *testing.T) {
 				}
 			}
 			if other := d.made.Current().router != router; made != step.made || other != step.router {
-				t.Errorf("%d tools, %s: %d were described anew and another router was made: %t, want %d and %t", many, step.name, made, other, step.made, step.router)
+				t.Errorf("%d tools, %s: %d were described again, and another router was made: %t; want %d and %t", many, step.name, made, other, step.made, step.router)
 			}
 		}
 	}

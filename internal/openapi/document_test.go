@@ -134,7 +134,7 @@ func validate(t *testing.T, document string) {
 		}
 	}
 	if checked < 5 {
-		t.Errorf("found %d schemas only; does the test still look for them?", checked)
+		t.Errorf("found only %d schemas: does the test still look in the right places?", checked)
 	}
 	t.Run("official schema", func(t *testing.T) {
 		if err := officialSchema(t).Validate(parsed); err != nil {

@@ -51,7 +51,7 @@ func TestManual(t *testing.T) {
 		commands++
 	}
 	if commands < 6 {
-		t.Errorf("found %d commands only; does the test still look for them?", commands)
+		t.Errorf("found only %d commands: does the test still look in the right places?", commands)
 	}
 }
 

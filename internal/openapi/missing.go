@@ -138,7 +138,7 @@ type neighbourhood struct {
 // A place is the place of a tool in an order.
 type place struct {
 	key    string
-	number int // of the entry
+	number int // number of the entry
 }
 
 // sorted returns the places of all entries, in both orders.

@@ -95,7 +95,7 @@ func TestGuessAmongMany(t *testing.T) {
 		least = min(least, time.Since(began))
 	}
 	if least > 5*time.Millisecond {
-		t.Errorf("a path that is near to nothing takes %v among 10,000 tools", least)
+		t.Errorf("a path unlike all 10,000 tools takes %v", least)
 	}
 }
 

@@ -43,14 +43,14 @@ func TestNamespaces(t *testing.T) {
 	app := appOf(t, table, openapi.Options{Title: "Shop", Dependencies: []openapi.Dependency{scoped{}}})
 	for _, test := range []struct{ name, path, scopes, want string }{
 		{"one", "/text", "*", "/text/upper"},
-		{"with those below it, and no other that begins so", "/math", "*", "/math/add /math/matrix/add"},
+		{"with the namespace below it, but not one whose name begins alike", "/math", "*", "/math/add /math/matrix/add"},
 		{"below another", "/math/matrix", "*", "/math/matrix/add"},
 		{"of two parts", "/shop/eu", "*", "/shop/eu/order"},
-		{"of which only the first part is given", "/shop", "*", "/shop/eu/order"},
-		{"what may be called of it", "/math", "math/add", "/math/add"},
+		{"only the first of two parts", "/shop", "*", "/shop/eu/order"},
+		{"only the tool that may be called", "/math", "math/add", "/math/add"},
 		{"by a pattern", "/math", "**/add", "/math/add /math/matrix/add"},
 		{"hidden", "/text", "math", ""},
-		{"hidden but for its beginning", "/mathematics", "math", ""},
+		{"hidden, although its beginning is visible", "/mathematics", "math", ""},
 		{"for nobody", "/math", "", ""},
 		{"missing", "/nothing", "*", ""},
 		{"a part of a name", "/mat", "*", ""},
@@ -153,7 +153,7 @@ func TestNamespaceOfWhole(t *testing.T) {
 	}
 	whole, part := read("/openapi.json"), read("/shop/openapi.json")
 	if fmt.Sprint(part.Paths["/shop/eu/order"]) != fmt.Sprint(whole.Paths["/shop/eu/order"]) {
-		t.Error("the tool is another one")
+		t.Error("the tool differs")
 	}
 	if fmt.Sprint(part.Security, part.Components.SecuritySchemes, part.Components.Responses) != fmt.Sprint(whole.Security, whole.Components.SecuritySchemes, whole.Components.Responses) {
 		t.Error("the security or the responses differ")

@@ -36,10 +36,10 @@ var kindTypes = [...]types{
 
 // A node is one compiled schema. A field for a missing keyword is nil, 0 or empty.
 type node struct {
-	place int32 // in the source
+	place int32 // the schema's place in the source
 
 	never    bool     // the schema is false
-	types    types    // 0 admits all
+	types    types    // the allowed types; 0 allows all
 	typeList []string // as written
 	*combination
 	constant *choice
@@ -75,9 +75,9 @@ func (c *combination) isEmpty() bool {
 
 // A choice is a set of allowed values. A map of them would take ten times as much memory as their text.
 type choice struct {
-	values   string  // their canonical texts, sorted and joined
+	values   string  // the canonical texts of the values, sorted and joined
 	ends     []int32 // the end of each value in values
-	expected string  // for the message
+	expected string  // what the message says was expected
 }
 
 type numberRules struct {
@@ -94,7 +94,7 @@ type arrayRules struct {
 	min, max                 int // max is -1 if there is none
 	unique                   bool
 	prefix                   []*node
-	rest                     *node // for the items after prefix
+	rest                     *node // the schema of the items after prefix
 	contains                 *node
 	minContains, maxContains int
 	containsMarks            bool // items that contains accepts count as evaluated
@@ -138,7 +138,7 @@ type compiler struct {
 	alike        map[string]*node // compiled schemas by text, without references and names
 	order        []*node
 	budget       *Budget
-	instructions int // left for patterns
+	instructions int // how many instructions patterns may still have
 }
 
 // compile compiles all schemas of a source. It returns the root, and how many bytes all nodes together take.
@@ -146,7 +146,7 @@ func compile(s *source, b *Budget) (root *node, size int64, err error) {
 	most := min(maxInstructions, b.instructions)
 	c := &compiler{source: s, nodes: make(map[int32]*node, len(s.order)), alike: map[string]*node{}, budget: b, instructions: most}
 	defer func() { b.instructions -= most - c.instructions }()
-	for i := 0; i < len(s.order); i++ { // references may add to it
+	for i := 0; i < len(s.order); i++ { // references may add schemas to order
 		if _, err := c.node(s.order[i]); err != nil {
 			return nil, 0, err
 		}
@@ -337,7 +337,7 @@ func (k *keywordsOf) integer(name string, missing int) int {
 		return missing
 	}
 	d := jsontree.ParseDecimal(k.c.tree.Values[i].Text)
-	return d.Int(math.MaxInt32) // more than any body has
+	return d.Int(math.MaxInt32) // more than any body can have
 }
 
 func (k *keywordsOf) isTrue(name string) bool {

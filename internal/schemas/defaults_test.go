@@ -14,7 +14,7 @@ func TestDefaults(t *testing.T) {
 		{"white space", `{"properties":{"a":{"default":1}}}`, ` `, `{"a":1}`},
 		{"nothing missing", `{"properties":{"a":{"default":1}}}`, ` { "a" : 2.50 } `, ` { "a" : 2.50 } `},
 		{"null is a value", `{"properties":{"a":{"default":1}}}`, `{"a":null}`, `{"a":null}`},
-		{"the rest stays as it is", `{"properties":{"a":{"default":[1, 2]},"b\"":{"default":"x"}}}`, "{ \"n\": 1.000e2 ,\n \"é\":\"\\u00e9\" }\n", "{ \"n\": 1.000e2 ,\n \"é\":\"\\u00e9\" ,\"a\":[1, 2],\"b\\\"\":\"x\"}\n"},
+		{"the rest stays the same", `{"properties":{"a":{"default":[1, 2]},"b\"":{"default":"x"}}}`, "{ \"n\": 1.000e2 ,\n \"é\":\"\\u00e9\" }\n", "{ \"n\": 1.000e2 ,\n \"é\":\"\\u00e9\" ,\"a\":[1, 2],\"b\\\"\":\"x\"}\n"},
 		{"required", `{"properties":{"a":{"default":1}},"required":["a"]}`, `{}`, `{"a":1}`},
 		{"a default of null", `{"properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"}],"default":null}}}`, `{}`, `{"a":null}`},
 		{"in an object", `{"properties":{"a":{"properties":{"b":{"default":1}}}}}`, `{"a":{ }}`, `{"a":{ "b":1}}`},
@@ -30,7 +30,7 @@ func TestDefaults(t *testing.T) {
 		{"recursive", `{"properties":{"next":{"$ref":"#"},"n":{"default":0}}}`, `{"next":{"next":{}}}`, `{"next":{"next":{"n":0},"n":0},"n":0}`},
 		{"inner and outer", `{"properties":{"a":{"properties":{"b":{"default":1}}},"c":{"default":2}}}`, `{"a":{}}`, `{"a":{"b":1},"c":2}`},
 		{"a filled object counts", `{"properties":{"a":{"default":1}},"minProperties":1}`, `{}`, `{"a":1}`},
-		{"wrong types are left", `{"properties":{"a":{"properties":{"b":{"default":1}}}}}`, `{"a":[]}`, `{"a":[]}`},
+		{"values of a wrong type stay the same", `{"properties":{"a":{"properties":{"b":{"default":1}}}}}`, `{"a":[]}`, `{"a":[]}`},
 	} {
 		test.check(t)
 	}

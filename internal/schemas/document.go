@@ -32,12 +32,12 @@ func (s *Schema) Document(prefix string) (root json.RawMessage, definitions map[
 // A documenter writes one schema as a document and its components.
 type documenter struct {
 	*source
-	place   string           // of the definitions, to which references lead
-	prefix  string           // of their names
-	filled  bool             // arrays without items get them
+	place   string           // what references begin with: the place of the definitions
+	prefix  string           // what the names of the definitions begin with
+	filled  bool             // arrays without the keyword items get it
 	sparing bool             // unevaluatedItems may still apply to items that contains has matched, unlike in 2020-12
 	targets map[int32]bool   // targets of references: they become components if they are needed
-	names   map[int32]string // of the components that are needed
+	names   map[int32]string // names of the components that are needed
 	taken   map[string]bool
 	counts  map[string]int
 	queue   []int32 // components that are not written yet

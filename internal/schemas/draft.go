@@ -48,15 +48,15 @@ type holds uint8
 const (
 	values  holds = 0         // none
 	one     holds = 1 << iota // the value is a schema
-	list                      // its items are
-	members                   // its members are
+	list                      // the items of the value are schemas
+	members                   // the members of the value are schemas
 )
 
 // A keyword is a keyword that differs between drafts, or that holds schemas.
 type keyword struct {
 	holds holds
-	since draft // the first draft that knows it
-	until draft // the first draft that no longer knows it
+	since draft // the first draft that knows the keyword
+	until draft // the first draft that no longer knows the keyword
 }
 
 // keywords are the keywords that hold schemas, and those unknown to some draft. A draft ignores keywords that it doesn't know.

@@ -10,7 +10,7 @@ import (
 type edit struct {
 	start, end int // offsets of the replaced text; equal for a default, which is inserted before its object's closing brace
 	text       string
-	name       string // of the default
+	name       string // name of the member that gets the default
 	first      bool   // the object has no member before it
 }
 

@@ -104,7 +104,7 @@ func (d *documenter) end() []byte {
 type flattener struct {
 	*documenter
 	seen       map[int32]bool
-	fields     []field // of the root, except those below
+	fields     []field // fields of the root, except those that the other fields here hold
 	properties []property
 	required   []string
 	isRequired map[string]bool // the names in required, as a set

@@ -27,9 +27,9 @@ type Schema struct {
 	text     json.RawMessage
 	root     *node
 	draft    draft
-	targets  map[int32]int32 // references, as of a source
+	targets  map[int32]int32 // where references lead, as in a source
 	argument bool            // compiled by CompileParameters
-	size     int64           // of what is kept, in bytes
+	size     int64           // bytes of memory that the schema keeps
 }
 
 // A Budget bounds what all schemas of one file may take together: the patterns and defaults, since a short text can give many megabytes of these, and
@@ -189,7 +189,7 @@ func quoted(s string) string {
 	return strconv.Quote(text.Short(s))
 }
 
-// at adds to an error where in a schema it is.
+// at adds to an error its place in a schema.
 func at(pointer string, err error) error {
 	if pointer == "" {
 		pointer = "the top"

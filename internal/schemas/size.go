@@ -8,15 +8,15 @@ const (
 	combinationSize = 128
 	pointerSize     = 8
 	choiceSize      = 64
-	boundSize       = 48 + 80 // with the digits
+	boundSize       = 48 + 80 // including the digits
 	textSize        = 48
 	arraySize       = 144
 	objectSize      = 176
 	memberSize      = 32
 	dependentSize   = 40
 	patternSize     = 1 << 10
-	instructionSize = 96 // of a pattern
-	valueSize       = 64 // of a default
+	instructionSize = 96 // an instruction of a pattern
+	valueSize       = 64 // a value of a default
 )
 
 // size returns how many bytes a node takes, without the nodes that it refers to.

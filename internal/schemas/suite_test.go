@@ -78,7 +78,7 @@ func TestSuite(t *testing.T) {
 			}
 			for open := range tt.unlike {
 				if !unlike[open] {
-					t.Errorf("%s: we judge as the suite does by now; take it off the list", open)
+					t.Errorf("%s: our result now agrees with the suite's: take the group off the list", open)
 				}
 			}
 			if judged < tt.judged {

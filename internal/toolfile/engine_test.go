@@ -70,16 +70,16 @@ func TestEngineHostile(t *testing.T) {
 		module []byte
 		says   string
 	}{
-		"nothing":        {withSection(t, ""), "unexpected end"},
-		"no JSON":        {withSection(t, "python"), "invalid character"},
-		"no object":      {withSection(t, `["a"]`), "cannot unmarshal"},
-		"deep":           {withSection(t, strings.Repeat("[", 4000)), "custom section toolsrv.engine: "},
-		"no version":     {withSection(t, `{"revision":"b"}`), `"" is not a version`},
-		"no revision":    {withSection(t, `{"version":"a"}`), `"" is not a version`},
-		"a number":       {withSection(t, `{"version":1,"revision":"b"}`), "cannot unmarshal number"},
-		"control":        {withSection(t, `{"version":"a\u001b[31m","revision":"b"}`), "is not a version"},
-		"too long":       {withSection(t, `{"version":"`+strings.Repeat("a", 5000)+`","revision":"b"}`), "at most 4096 are allowed"},
-		"two of the two": {append(twice, "toolsrv.engine"...), "two custom sections"},
+		"nothing":             {withSection(t, ""), "unexpected end"},
+		"no JSON":             {withSection(t, "python"), "invalid character"},
+		"no object":           {withSection(t, `["a"]`), "cannot unmarshal"},
+		"deep":                {withSection(t, strings.Repeat("[", 4000)), "custom section toolsrv.engine: "},
+		"no version":          {withSection(t, `{"revision":"b"}`), `"" is not a version`},
+		"no revision":         {withSection(t, `{"version":"a"}`), `"" is not a version`},
+		"a number":            {withSection(t, `{"version":1,"revision":"b"}`), "cannot unmarshal number"},
+		"control":             {withSection(t, `{"version":"a\u001b[31m","revision":"b"}`), "is not a version"},
+		"too long":            {withSection(t, `{"version":"`+strings.Repeat("a", 5000)+`","revision":"b"}`), "at most 4096 are allowed"},
+		"two engine sections": {append(twice, "toolsrv.engine"...), "two custom sections"},
 	} {
 		m, err := toolfile.Load(engine, c.module, toolfile.Place{})
 		if err == nil {

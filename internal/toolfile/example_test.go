@@ -17,8 +17,8 @@ import (
 func TestTryExamples(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name, arguments, want string // want is "" for none
-		says                  string // of the problem; "" for none
+		name, arguments, want string // want is "" if the example has no result
+		says                  string // a part of the problem; "" if there is none
 	}{
 		{"the same", `{"a":1}`, `{"a":1}`, ""},
 		{"the same value", `{"a":1,"b":[1e2,"\u0041"]}`, ` { "b" : [ 100.0 , "A" ] , "a":1.0 }`, ""},

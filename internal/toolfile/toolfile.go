@@ -44,18 +44,18 @@ type Module struct {
 	runs       *sandbox.Engine // the program
 	program    *sandbox.Program
 	place      Place
-	size       int64  // of the content or, for a script, of the bundle
+	size       int64  // size of the content or, for a script, of the bundle
 	said       []byte // output of toolsrv_describe, kept if reading it may take more memory than the place allows
 	engine     string // the interpreter in it, or ""
 	namespace  string
 	kept       int64              // bytes that were reserved because of the manifest
 	manifest   *manifest.Manifest // nil: the module must be run to be described
 	describes  bool               // the manifest is the module's own description, from this run or an earlier one
-	schemas    []pair             // of each tool of the manifest
+	schemas    []pair             // the schemas of each tool of the manifest
 	paths      []string           // the same
 	needs      []wasmtools.Needs  // the same
-	tools      []*wasmtools.Tool  // in the order of the manifest
-	allowances []allowance        // of each tool
+	tools      []*wasmtools.Tool  // the tools, in the order of the manifest
+	allowances []allowance        // what each tool was allowed
 	configured programs           // the programs with settings, for the tools that have some
 }
 
@@ -90,7 +90,7 @@ func LoadMade(engine *sandbox.Engine, made wasmbin.Made, place Place) (*Module, 
 
 // load loads a module whose own part has size bytes.
 func load(engine *sandbox.Engine, made wasmbin.Made, size int64, place Place) (*Module, error) {
-	if text, err := embedded(made.Module); err == nil { // otherwise readManifest tells
+	if text, err := embedded(made.Module); err == nil { // otherwise readManifest returns the error
 		if err := place.allows(loadCopies*size + manifestNeeds(text)); err != nil {
 			return nil, err
 		}
@@ -194,8 +194,8 @@ func (m *Module) keep(bytes int64) error {
 
 // A RoomError means that a file's manifest needs more memory than the manifests of all other files leave.
 type RoomError struct {
-	Needs int64 // bytes, at least
-	Limit int64 // of all together
+	Needs int64 // how many bytes the manifest needs, at least
+	Limit int64 // how many bytes the manifests of all files may take together
 }
 
 // Error says how much memory is missing, and what to do.

@@ -15,7 +15,7 @@ func TestFormatsAreChecked(t *testing.T) {
 			t.Fatalf("%s: %v", format, err)
 		}
 		if err := s.Check([]byte(`"%{( "`)); err == nil {
-			t.Errorf("%s: got no error, want one: nobody checks it", format)
+			t.Errorf("%s: got no error, so nobody checks this format", format)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestHosts(t *testing.T) {
 		allowed bool
 	}{
 		{"loopback by name", loopback, "localhost:8000", true},
-		{"loopback by a name below", loopback, "tools.localhost", true},
+		{"loopback by a name below localhost", loopback, "tools.localhost", true},
 		{"loopback by address", loopback, "127.0.0.1:8000", true},
 		{"loopback by another address", loopback, "127.0.0.2", true},
 		{"loopback by IPv6", loopback, "[::1]:8000", true},
@@ -65,9 +65,9 @@ func TestHosts(t *testing.T) {
 		{"ends like the pattern", named, "notexample.org", false},
 		{"goes on after the name", named, "tools.example.com.evil.org", false},
 		{"goes on after the pattern", named, "a.example.org.evil.example", false},
-		{"loopback where it is not meant", named, "localhost", false},
-		{"address where names are meant", named, "10.0.0.5", false},
-		{"none where names are meant", named, "", false},
+		{"loopback, although only names are allowed", named, "localhost", false},
+		{"address, although only names are allowed", named, "10.0.0.5", false},
+		{"no host, although only names are allowed", named, "", false},
 		{"every host", web.AccessOptions{}, "evil.example", true},
 		{"every host, none", web.AccessOptions{}, "", true},
 		{"every host, nonsense", web.AccessOptions{}, "a b", true},
@@ -255,7 +255,7 @@ func TestPreflight(t *testing.T) {
 		t.Errorf("foreign host: got %d", w.Code)
 	}
 	if served != 0 {
-		t.Errorf("the door got %d of the questions", served)
+		t.Errorf("the door got %d of the preflights", served)
 	}
 }
 

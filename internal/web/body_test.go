@@ -59,7 +59,7 @@ func TestReadBody(t *testing.T) {
 		{"empty, of unknown length", strings.NewReader(""), -1, nil, "", "false"},
 		{"announced too large", unread{t}, 11, nil, "input_too_large", "true"},
 		{"too large", strings.NewReader("0123456789a"), -1, nil, "input_too_large", "true"},
-		{"larger than a server around allows", http.MaxBytesReader(nil, io.NopCloser(strings.NewReader("0123456789")), 0), -1, nil, "input_too_large", "input_too_large"},
+		{"larger than an outer handler allows", http.MaxBytesReader(nil, io.NopCloser(strings.NewReader("0123456789")), 0), -1, nil, "input_too_large", "input_too_large"},
 		{"cut", iotest.ErrReader(io.ErrUnexpectedEOF), -1, nil, "invalid_arguments", "invalid_arguments"},
 		{"late", iotest.ErrReader(os.ErrDeadlineExceeded), -1, nil, "request_timeout", "request_timeout"},
 		{"late, which cancels the request", iotest.ErrReader(os.ErrDeadlineExceeded), -1, func(r *http.Request) { *r = *r.WithContext(gone) }, "request_timeout", "request_timeout"},

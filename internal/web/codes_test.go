@@ -42,7 +42,7 @@ func TestCodes(t *testing.T) {
 		}
 		text := strings.NewReplacer("](#", "](../http.md#", "](configuration.md", "](../configuration.md", "](capabilities.md", "](../capabilities.md").Replace(said[name])
 		if !strings.Contains(text, " | ") {
-			t.Errorf("answerTo does not say of %s what has happened and what to do", name)
+			t.Errorf("answerTo does not say what %s means and what to do", name)
 		}
 		fmt.Fprintf(&b, "| %s | `%s` | %s |\n", shown, code, text)
 	}

@@ -13,10 +13,10 @@ import (
 // A Document is a response that clients may cache and revalidate: its content and header values. It never changes.
 type Document struct {
 	content Content
-	form    // as it is
+	form    // the uncompressed form
 	packed  func() *packed
 	kind    []string // its Content-Type; if nil, JSON
-	common  bool     // it is the same for all callers
+	common  bool     // the document is the same for all callers
 }
 
 // A form is the header values that depend on the document's encoding.

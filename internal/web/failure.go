@@ -40,7 +40,7 @@ func answerTo(code wasmtools.Code) (status int, detail string) {
 		// the path has other methods | see `Allow`
 		return http.StatusMethodNotAllowed, "Method Not Allowed"
 	case wasmtools.CodeChanged:
-		// what was to be changed is not at the version that `If-Match` names | look at it again
+		// the current version is not the one that `If-Match` names | look at it again
 		return http.StatusPreconditionFailed, "Somebody else has changed it"
 	case wasmtools.CodeRequestTimeout:
 		// the header and the body did not arrive within 30 seconds | send it again, faster

@@ -73,9 +73,9 @@ func TestPlaces(t *testing.T) {
 	}{
 		{"a stranger", "", "192.0.2.1:1", most / 16},
 		{"the same from another port", "", "192.0.2.1:2", 0},
-		{"one of a network of IPv6", "", "[2001:db8::1]:1", most / 16},
+		{"an address of an IPv6 network", "", "[2001:db8::1]:1", most / 16},
 		{"another of it", "", "[2001:db8::ffff:1]:1", 0},
-		{"one of another network", "", "[2001:db8:0:1::1]:1", most / 16},
+		{"an address of another network", "", "[2001:db8:0:1::1]:1", most / 16},
 		{"ann", "ann", "192.0.2.1:1", most / 2},
 		{"ann from elsewhere", "ann", "192.0.2.2:1", 0},
 		{"ben gets what is left", "ben", "192.0.2.2:1", most - 3*most/16 - most/2 - most/16},

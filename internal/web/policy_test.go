@@ -72,7 +72,7 @@ func TestPolicies(t *testing.T) {
 		{"open: a token", closed, web.Policy{Open: true}, token, 200, `"token-1 may * as "`},
 		{"open: nothing", closed, web.Policy{Open: true}, "", 200, `"nobody may  as "`},
 		{"open: a wrong token", closed, web.Policy{Open: true}, "Authorization: Bearer bad", 200, `"nobody may  as "`},
-		{"open where all is", open, web.Policy{Open: true}, "", 200, `"everybody may * as "`},
+		{"open, as everything is", open, web.Policy{Open: true}, "", 200, `"everybody may * as "`},
 		{"admin: every tool is not the role", closed, web.Policy{Role: wasmtools.RoleAdmin}, token, 403, "forbidden"},
 		{"admin: a scope of that name is not the role", closed, web.Policy{Role: wasmtools.RoleAdmin}, "X-Badge: ann:admin", 403, "forbidden"},
 		{"admin: another role", closed, web.Policy{Role: wasmtools.RoleAdmin}, "X-Badge: ann:*:admin:read", 403, "forbidden"},
@@ -138,7 +138,7 @@ func TestRoleIsAskedAgain(t *testing.T) {
 	}{func(x *web.Exchange) {
 		role = "none"
 		if _, err := x.Identify(); err == nil {
-			t.Error("who lost the role is let in")
+			t.Error("a caller that has lost the role is let in")
 		} else {
 			x.Fail(err)
 		}
@@ -167,6 +167,6 @@ func TestSecurity(t *testing.T) {
 		}
 	}
 	if s := web.NewMux(web.Options{}).Security(nil); len(s.Alternatives)+len(s.Schemes) > 0 {
-		t.Errorf("where nothing is asked: got %+v", s)
+		t.Errorf("where no credentials are needed: got %+v", s)
 	}
 }

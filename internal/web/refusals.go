@@ -54,8 +54,8 @@ type refusal struct {
 type tally struct {
 	requests int
 	sources  sources
-	id, path string // of the last request
-	cause    error  // of the last request that has one: what the log says in addition to the code, such as that a token was mistyped
+	id, path string // id and path of the last request
+	cause    error  // the last cause of a request: what the log says in addition to the code, such as that a token was mistyped
 }
 
 // isRefusal reports whether a code means that a request was refused before a tool ran. Clients can cause any number of these.

@@ -94,7 +94,7 @@ func readAll(r *http.Response) (string, error) {
 	return text.String(), err
 }
 
-// waitFor returns the result of of once it has n elements, since the log line of a request may come after its answer.
+// waitFor calls of until its result has n elements, and returns that, since the log line of a request may come after its answer.
 func waitFor[T any](t *testing.T, n int, of func() []T) []T {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {

@@ -70,7 +70,7 @@ type Mux struct {
 	table       *wasmtools.RouteTable // or nil
 	closed      func() error          // or nil
 	observers   []Observer
-	log         *requestLog // one of them, or nil
+	log         *requestLog // the observer that writes the log, or nil
 	traced      bool        // requests have a trace.Request
 	ready       func() error
 	condition   func() Condition

@@ -13,7 +13,7 @@ type Connections struct {
 	room capability.Room
 
 	mu   sync.Mutex
-	idle map[*line]struct{} // those that calls keep
+	idle map[*line]struct{} // the idle connections that calls keep
 }
 
 // NewConnections returns Connections, with none open yet. room bounds them; if it is nil, there is no bound.

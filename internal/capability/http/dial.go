@@ -50,10 +50,10 @@ func (system) Dial(ctx context.Context, address netip.AddrPort) (net.Conn, error
 }
 
 const (
-	connectTimeout = 10 * time.Second // for all addresses of a host, and as much again for the handshake
-	maxAddresses   = 100              // that a name may have
-	maxDialled     = 8                // of these
-	maxHeadBytes   = 64 << 10         // of the head of an answer, including all 1xx answers before it
+	connectTimeout = 10 * time.Second // bounds connecting to all addresses of a host; the handshake may take as long again
+	maxAddresses   = 100              // how many addresses a name may have
+	maxDialled     = 8                // how many of these are dialled
+	maxHeadBytes   = 64 << 10         // bytes of the head of an answer, including all 1xx answers before it
 )
 
 // newDialer returns the dialer for a rule. It uses no proxy, whatever the environment says.

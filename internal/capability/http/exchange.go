@@ -44,17 +44,17 @@ const connectionBytes = 128 << 10
 type exchange struct {
 	g       *Permission
 	c       caller
-	ctx     context.Context // of the whole request, within the call's; nil until the first wait
+	ctx     context.Context // context of the whole request, within the call's; nil until the first wait
 	cancel  context.CancelFunc
 	timeout time.Duration
-	held    int64                // bytes that the account counts
+	held    int64                // how many bytes the account counts
 	redact  redact.Chain         // empty if no secret is put into requests to the host
 	who     *wasmtools.Principal // who calls; nil if not known
 
 	r      *request
 	rule   *rule // the rule for the next request
 	target reach.Target
-	url    string // the target's, once hop has begun
+	url    string // URL of the target, once hop has begun
 	method string
 	body   []byte
 	header http.Header

@@ -17,7 +17,7 @@ import (
 
 // These are the bounds of a request's headers.
 const (
-	maxHeaders     = 100      // that a guest may set
+	maxHeaders     = 100      // how many headers a guest may set
 	maxHeaderBytes = 32 << 10 // bytes of names and values together
 	maxInjected    = 16 << 10 // bytes of a value that the host injects
 )

@@ -19,9 +19,9 @@ const keepPut = 2 * time.Hour
 // value knows no secrets.
 type Injected struct {
 	mu      sync.Mutex              // guards the fields below, except current
-	inForce putIn                   // by the configuration in force
-	next    putIn                   // by the newest configuration, which may never be put in force
-	before  map[injection]time.Time // by earlier configurations, and until about when they were in force
+	inForce putIn                   // what the configuration in force injects
+	next    putIn                   // what the newest configuration injects, which may never be put in force
+	before  map[injection]time.Time // what earlier configurations injected, and until about when they were in force
 	current atomic.Pointer[putInHost]
 }
 

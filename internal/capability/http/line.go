@@ -18,7 +18,7 @@ import (
 // These bound the connections that a call keeps.
 const (
 	maxKept   = 4        // connections
-	keptBytes = 48 << 10 // memory that is accounted for each: its buffers, those of TLS, and those of the system
+	keptBytes = 48 << 10 // bytes of memory that are accounted for each connection: its buffers, those of TLS, and those of the system
 	maxWhole  = 16 << 10 // bytes of a request that is written in one piece, since the system accepts these without waiting for the server
 )
 

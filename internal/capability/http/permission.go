@@ -21,7 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// These are the bounds of a grant that names none.
+// These are the bounds of a grant that names no bounds.
 const (
 	DefaultRequests      = 32
 	DefaultRequestBytes  = 1 << 20
@@ -86,7 +86,7 @@ type Permission struct {
 	rules   []*rule
 	secrets []string     // the names of all secrets in headers, sorted
 	found   secret.Names // the same names, in the form that redactors need
-	own     bool         // some of them are each caller's own
+	own     bool         // some of the secrets are each caller's own
 	options Options
 }
 

@@ -20,7 +20,7 @@ const (
 	// accounted.
 	maxAnswerHeaders = 500
 	firstRead        = 16 << 10 // size of the first read of a body, in bytes
-	gzipBytes        = 64 << 10 // what decompressing takes
+	gzipBytes        = 64 << 10 // bytes of memory that decompressing takes
 	// slack is how many bytes a body may have beyond the guest's limit, if the grant has secrets. Secrets are removed before the body is measured.
 	// Otherwise a tool that makes a server repeat its headers could find out a secret's length from the size at which an answer gets too large. A
 	// compressed body may have as many bytes more.
@@ -135,8 +135,8 @@ func (x *exchange) readBody(response *http.Response) ([]byte, *answer.Failure) {
 
 // These are what a byte of a body is charged, in nanoseconds.
 const (
-	byteCost   = 4   // for decrypting, decompressing and copying it
-	packedCost = 100 // if it is compressed: it takes 25 ns in a text, and 400 ns in compression tables without data
+	byteCost   = 4   // for decrypting, decompressing and copying the byte
+	packedCost = 100 // if the byte is compressed: it takes 25 ns in a text, and 400 ns in compression tables without data
 )
 
 // fill reads until b is full. Unlike io.ReadFull it distinguishes a body that was cut off from one that has ended.

@@ -36,8 +36,9 @@ func Set() *hostabi.Set {
 		// time, 0 for never; and the value.
 		function("get", "ii", getCost, get),
 		// (key, key_len, value, value_len, ttl, expect)
-		// Answers the new version, a u64. `ttl` is in milliseconds, 0 for ever. `expect` is -1 for any state, 0 if the key must not exist, or the
-		// version that it must have; otherwise the code is `conflict`. If the [quota](capabilities.md#keys-and-values) is used up, it is `quota`.
+		// Answers the new version, a u64. `ttl` is in milliseconds, 0 means forever. `expect` is -1 for any state, 0 if the key must not
+		// exist, or the version that it must have; otherwise the code is `conflict`. If the [quota](capabilities.md#keys-and-values) is used
+		// up, it is `quota`.
 		function("set", "iiiiII", setCost, set),
 		// (key, key_len, expect)
 		// Answers one byte, 1 if the key existed. `expect` is that of `set`.
@@ -55,9 +56,9 @@ type Space struct {
 	store     state.Store
 	namespace string
 	quota     state.Usage
-	space     state.Space // nil: each caller has its own
-	immediate bool        // reading does not wait
-	own       int         // how many callers may have their own; 0 means that they share space
+	space     state.Space // nil if each caller has its own space
+	immediate bool        // reading never waits
+	own       int         // how many callers may have a space of their own; 0 means that they share one
 }
 
 // Open returns the space of a namespace in a store, with a quota for what tools write: 0 means no limit. It needs no Close.
@@ -79,7 +80,7 @@ type use struct {
 	granted *Space
 	space   state.Space // the space that the call uses
 	own     *owner      // whose space it is; nil if it is shared
-	key     string      // or a prefix of keys
+	key     string      // the key, or a prefix of keys
 	answer  []byte
 	sent    int
 }
@@ -193,7 +194,7 @@ func set(u *use, stack []uint64) error {
 	}
 	ttl, expect := int64(stack[4]), int64(stack[5])
 	if ttl < 0 || ttl > state.MaxTTL.Milliseconds() {
-		return answer.Failf(answer.Invalid, "The time to live is %d ms: use 0 for ever, or 1 to %d.", ttl, state.MaxTTL.Milliseconds())
+		return answer.Failf(answer.Invalid, "The time to live is %d ms: use 0, which means forever, or 1 to %d.", ttl, state.MaxTTL.Milliseconds())
 	}
 	value := u.View(stack[2], stack[3]) // the store copies it
 	give := u.take(size)

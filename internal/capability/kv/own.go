@@ -32,7 +32,7 @@ func indexSpace(store state.Store) state.Space { return store.Space("kv-index") 
 type owner struct {
 	granted *Space
 	id      personal.ID
-	root    personal.ID // who is responsible for the caller: the caller itself, or whoever made its token
+	root    personal.ID // whoever is responsible for the caller: the caller itself, or the one that made its token
 	looked  int         // how many places were looked at to find one for this owner
 }
 

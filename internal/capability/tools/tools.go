@@ -50,7 +50,7 @@ const maxID = 1000
 // maxData bounds how much of a tool's failure data is passed on, in bytes.
 const maxData = 64 << 10
 
-// A Service has the tools of a server, and the way to call them. It is safe for concurrent use.
+// A Service has the tools of a server, and an invoker that calls them. It is safe for concurrent use.
 type Service struct {
 	// Invoker calls them.
 	Invoker *invoker.Invoker
@@ -133,7 +133,7 @@ func call(c *hostabi.Call, stack []uint64) {
 // screen removes from b what must not reach the guest.
 func screen(c *hostabi.Call, b []byte) []byte { return (*hostcall.Call)(c).Screened(b) }
 
-// run is call without the accounting.
+// run does what call does, without the accounting.
 func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint64) ([]byte, *answer.Failure) {
 	if uint32(idLength) > maxID {
 		return nil, answer.Failf(answer.Invalid, "The name of a tool has %d bytes; the limit is %d.", uint32(idLength), maxID)

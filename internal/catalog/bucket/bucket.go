@@ -43,7 +43,7 @@ type Objects interface {
 
 // Options configure a Bucket. Name and Cache are required.
 type Options struct {
-	// Name is the bucket's.
+	// Name is the name of the bucket.
 	Name string
 	// Scripts tells which files are scripts. If nil, none are served.
 	Scripts upload.Scripts
@@ -64,7 +64,7 @@ type Bucket struct {
 
 	changes chan struct{}
 	noted   chan struct{}   // has a value when there is something to note
-	tried   chan struct{}   // closed once the records were read, or could not be
+	tried   chan struct{}   // closed once the records have been read, or can't be read
 	once    sync.Once       // closes it
 	ctx     context.Context // until Close
 	stop    context.CancelFunc
@@ -74,13 +74,13 @@ type Bucket struct {
 
 	mu     sync.Mutex
 	files  map[string]file
-	bytes  int64         // that the records take, about
-	most   int64         // that the records may take
+	bytes  int64         // roughly how much memory the records take
+	most   int64         // how much memory the records may take
 	moved  chan struct{} // closed at the next change of files
 	synced bool
 	failed error // why the records can't be read
 	odd    int   // how many ignored records were logged
-	more   bool  // there are more records than are allowed, or larger ones
+	more   bool  // the records are more or larger than is allowed
 }
 
 // A file is the state's record of a file.
@@ -88,7 +88,7 @@ type file struct {
 	record
 	version uint64
 	err     error // why the record can't be used
-	hidden  bool  // this server serves no files of such a name
+	hidden  bool  // this server serves no files with such a name
 }
 
 const (
@@ -222,7 +222,7 @@ func (b *Bucket) follow() {
 		Take:  func(e state.Event) error { b.take(e); return nil },
 		Whole: func(keys map[string]bool) error { b.whole(keys); return nil },
 		Failed: func(err error) {
-			if err == nil { // whole has noted it
+			if err == nil { // whole has noted the error
 				return
 			}
 			b.mu.Lock()

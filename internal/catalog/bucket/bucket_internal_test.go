@@ -46,6 +46,6 @@ func TestLargeRecords(t *testing.T) {
 		t.Errorf("it has %d records of %d, the first is %v", n, records, list.Entries[0])
 	}
 	if _, err := b.Collect(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "take more than 256 MiB") {
-		t.Errorf("what no record names can be removed: %v", err)
+		t.Errorf("contents that no record names can be removed: %v", err)
 	}
 }

@@ -33,7 +33,7 @@ const (
 // A Lying file is what lies under a name at one moment. A change that is based on it is made only if that has not changed. Otherwise it fails with
 // [state.ErrConflict].
 type Lying struct {
-	// Digest is the content's, or empty if there is none.
+	// Digest is the digest of the content, or empty if there is no content.
 	Digest string
 	was    file
 }
@@ -199,7 +199,7 @@ func (b *Bucket) Remove(ctx context.Context, name string, was Lying) error {
 	})
 }
 
-// set replaces the record of a file by what next makes of it, and waits until this process has it.
+// set replaces the record of a file with the one that next returns, and waits until this process has the new record.
 func (b *Bucket) set(ctx context.Context, name string, was Lying, ttl time.Duration, next func(*file) record) error {
 	for {
 		made := next(&was.was)
@@ -216,7 +216,7 @@ func (b *Bucket) set(ctx context.Context, name string, was Lying, ttl time.Durat
 		if !errors.Is(err, state.ErrConflict) {
 			return err
 		}
-		// Another server was first. If it has only put the same content again, nothing is lost.
+		// Another server was first. If the other server has only put the same content again, nothing is lost.
 		now, waited := b.await(ctx, name, was.was.version+1)
 		if waited != nil || now.err != nil || now.Digest != was.Digest || was.Digest == "" || (now.Back == nil) != (was.was.Back == nil) || now.Back != nil && *now.Back != *was.was.Back {
 			return err

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// tries is how often a content is fetched before an error is returned: somebody may just be putting the same one.
+	// tries is how often a content is fetched before an error is returned: somebody may be putting the same content just now.
 	tries = 3
 	// tryAgain is the pause between two tries.
 	tryAgain = 50 * time.Millisecond
@@ -34,7 +34,7 @@ func (b *Bucket) content(ctx context.Context, digest string, size int64) (io.Rea
 	}
 	defer give()
 	for try := 1; ; try++ {
-		if kept, err := b.options.Cache.Open(digest, size); err == nil { // another file has the same
+		if kept, err := b.options.Cache.Open(digest, size); err == nil { // another file has the same content
 			return kept, nil
 		}
 		err := b.options.Cache.Keep(b, digest, func(w io.Writer) error {
@@ -82,7 +82,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// turns let one goroutine at a time do the work of a name.
+// turns let only one goroutine at a time work on a name.
 type turns struct {
 	mu sync.Mutex
 	of map[string]chan struct{} // closed when the turn ends

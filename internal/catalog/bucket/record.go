@@ -27,7 +27,7 @@ const (
 
 // A record is what the state knows of a file. It never changes.
 type record struct {
-	// Digest is the content's, and empty where the file was removed.
+	// Digest is the digest of the content, and empty if the file was removed.
 	Digest string `json:"digest,omitempty"`
 	// Back is the rollback that is served in place of Digest, or nil.
 	Back *back `json:"back,omitempty"`
@@ -43,7 +43,7 @@ type kept struct {
 	Digest string    `json:"digest"`
 	Size   int64     `json:"size"`
 	Since  time.Time `json:"since"`
-	Paths  []string  `json:"paths,omitempty"` // of its tools, unless there are too many
+	Paths  []string  `json:"paths,omitempty"` // the paths of its tools, unless there are too many
 }
 
 // back is a rollback.
@@ -115,7 +115,7 @@ func (f *file) with(v kept, most int, now time.Time) record {
 	return next
 }
 
-// held returns since when a file holds its paths, once it serves this version.
+// held returns what Held is once the file serves this version.
 func (f *file) held(v *kept) uint64 {
 	served := f.serves()
 	if served == nil || slices.ContainsFunc(v.Paths, func(path string) bool { return !slices.Contains(served.Paths, path) }) {

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// A look is what one folder held, apart from its files.
+// A look is what one folder contained, apart from its files.
 type look struct {
 	place
 	info     fs.FileInfo
 	folders  []string // the names of all its folders, even skipped ones, sorted
 	packages bool     // its scripts are parts of other scripts
-	entries  int      // how many it has, at least
-	links    bool     // some of them are symbolic links
+	entries  int      // how many entries it has, at least
+	links    bool     // some of its entries are symbolic links
 	probe    string   // the name of one entry, or ""
 }
 
@@ -30,7 +30,7 @@ func (l *look) below() place {
 	return place{above: append(slices.Clip(l.above), l.info), linked: l.linked, parts: l.parts || l.packages}
 }
 
-// changes has the names of the entries that have changed in folders. A folder with nil may have changed anywhere.
+// changes maps each changed folder to the names of its changed entries. With nil, any entry of the folder may have changed.
 type changes map[string]map[string]bool
 
 // mostNamed is how many entries are looked at one by one. If more have changed, their folders are listed instead.
@@ -270,7 +270,7 @@ func otherCase(name string) string {
 	return string(other)
 }
 
-// listAgain is lookAgain of all entries.
+// listAgain does what lookAgain does, for all entries of a folder.
 func (s *scanner) listAgain(was *look) bool {
 	// Without O_NONBLOCK, opening a FIFO that was put in the folder's place just now would block until somebody writes to it.
 	f, err := s.root.OpenFile(was.name, os.O_RDONLY|syscall.O_NONBLOCK, 0)

@@ -27,7 +27,7 @@ func told(t testing.TB, path string, o Options) *Directory {
 	listed(t, d)
 	listed(t, d)
 	if !d.watch.isComplete() {
-		t.Skip("the system does not tell of changes")
+		t.Skip("the system does not report changes")
 	}
 	return d
 }
@@ -53,7 +53,7 @@ func awaitTold(t testing.TB, d *Directory) {
 	}
 	for deadline := time.Now().Add(time.Minute); !isTold(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("a change was not told")
+			t.Fatal("a change was not reported")
 		}
 	}
 }
@@ -150,7 +150,7 @@ func looksFollowChanges(t *testing.T, files int) {
 			must(t, os.Remove(at("many/f14.wasm")))
 			write(t, directory, "many/f14.wasm", "")
 		}, files, 2*all + 3000},
-		{"a folder is made anew", func(t *testing.T) {
+		{"a folder is removed and made again", func(t *testing.T) {
 			must(t, os.RemoveAll(at("n1")))
 			write(t, directory, "n1/f0.wasm", "")
 		}, files, 2*all + 3000},
@@ -176,7 +176,7 @@ func looksFollowChanges(t *testing.T, files int) {
 		}, files, all + 3000},
 		{"somebody doubts", func(*testing.T) { d.Doubt() }, files, all + 3000},
 		{"the time has come", func(*testing.T) { d.whole = d.whole.Add(-10 * time.Hour) }, files, all + 3000},
-		{"names are told in another case", func(t *testing.T) {
+		{"names are reported in another case", func(t *testing.T) {
 			must(t, os.Link(at("many/README"), at("many/readme"))) // on a file system that ignores case, too, both names lead to one file
 			replace(t, "many/f7.wasm")
 		}, files, files + 1104},
@@ -367,12 +367,12 @@ func TestAgain(t *testing.T) {
 				}
 			}
 			if partly < 6 {
-				t.Errorf("only %d of 60 listings were of some folders: the test means little", partly)
+				t.Errorf("only %d of 60 listings looked at just some folders: the test proves little", partly)
 			}
 			if few < 6 && runtime.GOOS == "linux" {
-				t.Errorf("only %d of 60 listings were of some files: the test means little", few)
+				t.Errorf("only %d of 60 listings looked at just some files: the test proves little", few)
 			}
-			t.Logf("%d of 60 listings were of some folders, %d of some files", partly, few)
+			t.Logf("%d of 60 listings looked at just some folders, %d at just some files", partly, few)
 		})
 	}
 }
@@ -382,7 +382,7 @@ func wrongIn(d *Directory, last, l *catalog.Listing) string {
 	versions := map[string]string{}
 	if l.Since != 0 {
 		if l.Since != last.Number {
-			return fmt.Sprintf("the listing is the difference to number %d, and the last was %d", l.Since, last.Number)
+			return fmt.Sprintf("the listing says what differs from number %d, but the last one was %d", l.Since, last.Number)
 		}
 		for _, e := range last.Entries {
 			versions[e.ID] = e.Version
@@ -397,13 +397,13 @@ func wrongIn(d *Directory, last, l *catalog.Listing) string {
 			return fmt.Sprintf("%+v is listed for %s, which is known as %+v", e, f.path, known)
 		}
 		if l.Since != 0 && !l.Only[e.ID] && versions[e.ID] != e.Version {
-			return fmt.Sprintf("%s has version %s after %q, and is not among what has changed", e.ID, e.Version, versions[e.ID])
+			return fmt.Sprintf("%s has version %s after %q, but is not listed as changed", e.ID, e.Version, versions[e.ID])
 		}
 		delete(versions, e.ID)
 	}
 	for id := range versions {
 		if !l.Only[id] {
-			return id + " is gone, and not among what has changed"
+			return id + " is gone, but is not listed as changed"
 		}
 	}
 	return ""

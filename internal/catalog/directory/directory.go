@@ -75,11 +75,11 @@ type Directory struct {
 	// Only List uses these.
 	root      fs.FileInfo // the directory at the last successful List; nil before the first
 	seen      *scanned    // what the last List saw; nil if it failed
-	whole     time.Time   // when everything was looked at last
+	whole     time.Time   // when the last full look was
 	unsettled changes     // files that somebody may still have been writing at the last List
 	unserved  []string    // scripts that are not served, at the last List
-	number    uint64      // of the last successful List
-	looked    int         // entries of folders so far
+	number    uint64      // the number of the last successful listing
+	looked    int         // how many entries of folders have been looked at so far
 	watch     watch
 
 	versions versions

@@ -23,7 +23,7 @@ import (
 // file has that name.
 type Files struct {
 	logger *slog.Logger
-	paths  map[string]string // absolute, by name
+	paths  map[string]string // absolute paths, by name
 	names  []string          // in the order in which they were given
 
 	// Only List uses these.

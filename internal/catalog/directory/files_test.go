@@ -184,7 +184,7 @@ func TestFilesTell(t *testing.T) {
 	select {
 	case <-f.Changes():
 	case <-time.After(time.Minute):
-		t.Error("a change was not told of")
+		t.Error("a change was not reported")
 	}
 	link := filepath.Join(dir, "link.wasm")
 	err = os.Symlink(file, link)

@@ -21,20 +21,20 @@ import (
 // These are the bounds of one scan, in addition to the number of modules.
 const (
 	maxDepth         = 16
-	leastEntries     = 100_000 // that may be looked at
+	leastEntries     = 100_000 // how many entries may be looked at, at least
 	entriesPerModule = 10
 )
 
 // scanned is what one scan saw. Paths are relative to the directory and have slashes.
 type scanned struct {
 	files    []found                // sorted by path
-	parts    map[string]fs.FileInfo // of what scripts may be made: all files but modules, by path; if nil, there are no scripts
-	folders  map[string]fs.FileInfo // all that were listed, the directory itself as "."
+	parts    map[string]fs.FileInfo // the files that scripts may be made of: all files but modules, by path; if nil, there are no scripts
+	folders  map[string]fs.FileInfo // all folders that were listed, with the directory itself as "."
 	problems []catalog.Problem      // folders that could not be listed, or only in part
 	partial  bool                   // the scan ended before the directory did
 	unserved []string               // names of scripts, where scripts are not served, sorted by path
 	links    bool                   // a symbolic link was followed: its target may lie where nothing is watched
-	looks    map[string]*look       // at each of the folders
+	looks    map[string]*look       // what was seen in each of the folders
 	looked   int                    // how many entries of folders were looked at
 	only     map[string]bool        // the files that may have changed since the last scan; nil: all
 }
@@ -113,7 +113,7 @@ func readable(directory string) error {
 type scanner struct {
 	root             *os.Root
 	scripts          Names                  // nil: there are none
-	unserved         func(name string) bool // used if scripts is nil: whether a file would be a script; may be nil
+	unserved         func(name string) bool // tells, if scripts is nil, whether a file would be a script; may be nil
 	modules, entries int                    // the bounds
 	left             int                    // entries that may still be looked at
 	seen             *scanned
@@ -133,7 +133,7 @@ func newScanner(root *os.Root, modules int, scripts Names, isScript func(name st
 type place struct {
 	name   string
 	above  []fs.FileInfo // the folders on the way to it
-	linked bool          // it, or a folder on the way, was reached through a link
+	linked bool          // the place itself, or a folder on the way, was reached through a link
 	parts  bool          // it is below a folder whose scripts are parts of other scripts
 }
 
@@ -250,10 +250,10 @@ func (s *scanner) info(p place, e fs.DirEntry, isLink bool) (fs.FileInfo, error)
 	switch {
 	case isLink:
 		return s.root.Stat(p.name)
-	case runtime.GOOS == "windows": // whose listings may have an outdated size and time, and not always the file's number
+	case runtime.GOOS == "windows": // where listings may have an outdated size and time, and sometimes lack the file's number
 		return s.root.Lstat(p.name)
 	}
-	return e.Info() // known from the listing: half the time of asking again
+	return e.Info() // known from the listing: takes half as long as asking again
 }
 
 // isScript reports whether a file is a script that is served by itself.

@@ -167,7 +167,7 @@ func TestRenamedIsUnsettled(t *testing.T) {
 	p := newIntervals(0)
 	now, ok := touched.At(info)
 	if !ok {
-		t.Fatal("the system does not tell when a file was changed")
+		t.Fatal("the system does not report when a file was changed")
 	}
 	for _, c := range []struct{ since, ago, want time.Duration }{
 		{0, 0, 100 * time.Millisecond},
@@ -384,13 +384,13 @@ func TestWatchFails(t *testing.T) {
 		t.Errorf("watching again: got error %v, want none", w.err)
 	}
 	if w.add(directory, seen.folders, now.Add(time.Hour)) {
-		t.Error("began anew without need")
+		t.Error("the watch began again without need")
 	}
 	write(t, directory, "n/b.wasm", "")
 	select {
 	case <-w.changes:
 	case <-time.After(time.Minute):
-		t.Error("a new file was not told of")
+		t.Error("a new file was not reported")
 	}
 }
 
@@ -418,7 +418,7 @@ func TestVersions(t *testing.T) {
 				return err
 			}
 			if listing, err := d.List(t.Context()); err != nil || len(listing.Entries) > 0 {
-				t.Errorf("got %v, %v of an empty directory", listing, err)
+				t.Errorf("got %v, %v for an empty directory", listing, err)
 			}
 			return os.WriteFile(path, []byte("abcd"), 0o644)
 		}},
@@ -464,7 +464,7 @@ func TestSettling(t *testing.T) {
 	d := newDirectory(t, directory, Options{PollOnly: true, Poll: time.Hour})
 	listing, err := d.List(t.Context())
 	if err != nil || len(listing.Entries) != 1 || listing.Entries[0].Settling != 0 {
-		t.Fatalf("got %+v, %v, want one that has settled", listing, err)
+		t.Fatalf("got %+v, %v, want a file that has settled", listing, err)
 	}
 	write(t, directory, "b.wasm", "")
 	listing, err = d.List(t.Context())

@@ -9,9 +9,9 @@ import (
 
 // intervals are the periods of a Directory. All of them derive from the poll interval, so that a test with a short one is fast.
 type intervals struct {
-	poll     time.Duration // between two scans if the system announces no changes
-	safety   time.Duration // between two scans if the system announces changes
-	debounce time.Duration // from the beginning of a watch to the scan that finds earlier changes
+	poll     time.Duration // the time between two scans if the system announces no changes
+	safety   time.Duration // the time between two scans if the system announces changes
+	debounce time.Duration // the time from the beginning of a watch to the scan that finds earlier changes
 	settle   time.Duration // how long a changed file must stay the same before it is read
 	quiet    time.Duration // how long a file must not have been written to before it is read
 }

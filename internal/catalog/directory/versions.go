@@ -17,19 +17,19 @@ type versions struct {
 
 	mu    sync.Mutex // guards the fields below, which Open uses
 	files map[string]*file
-	last  []catalog.Entry // of the last listing; never changed
+	last  []catalog.Entry // the entries of the last listing; the slice is never changed
 	given int
 	parts map[string]fs.FileInfo // all files that scripts may be made of, by path, as the last scan saw them
-	round uint64                 // how often they have changed
+	round uint64                 // how often the parts have changed
 }
 
 // A file is what is known of a module.
 type file struct {
 	info    fs.FileInfo // from the last scan; nil if it can't be a module
-	since   time.Time   // when a scan first saw it like that
-	settled bool        // it has stayed like that for long enough
+	since   time.Time   // when a scan first saw this info
+	settled bool        // the info has stayed the same for long enough
 	version string
-	seen    bool // by the last scan
+	seen    bool // the last scan saw the file
 }
 
 func newVersions(o Options) versions {

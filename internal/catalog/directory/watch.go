@@ -25,15 +25,15 @@ type watch struct {
 
 	notifier   *fsnotify.Watcher
 	forwarding sync.WaitGroup
-	folders    map[string]fs.FileInfo // as they were when they were added
-	live       int                    // how many watches were set then
+	folders    map[string]fs.FileInfo // the watched folders, as they were when they were added
+	live       int                    // how many watches were set at that time
 	err        error                  // why some folder is not watched, or nil
 	tried      time.Time
 	fresh      bool // a change before the watch began may have gone unseen
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	changed changes    // since take
-	named   int        // how many names it has
+	named   int        // how many names changed has
 	unknown bool       // something else has changed, or may have
 }
 

@@ -30,7 +30,7 @@ type Cache struct {
 	wrong  error // why the folder can't be used, or nil
 
 	mu     sync.Mutex
-	inUse  map[any]map[string]bool // the modules of sources that are open
+	inUse  map[any]map[string]bool // which modules each open source needs
 	warned bool
 }
 
@@ -50,7 +50,7 @@ type record struct {
 	Reference string `json:"reference"` // the source's
 	Manifest  string `json:"manifest"`  // digest of the artifact
 	Module    string `json:"module"`    // digest of the module
-	Size      int64  `json:"size"`      // of the module, in bytes
+	Size      int64  `json:"size"`      // size of the module, in bytes
 	// Policy says whose signature was verified when the artifact was pulled. The record is ignored if a different signature is required now.
 	Policy string `json:"policy,omitempty"`
 }
@@ -265,7 +265,7 @@ func (c *Cache) trim() {
 	}
 	files, err := os.ReadDir(c.folder)
 	if err != nil {
-		return // it is tried again at the next pull
+		return // the next pull tries again
 	}
 	type module struct {
 		name string

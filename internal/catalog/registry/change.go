@@ -12,10 +12,10 @@ import (
 type asked struct {
 	peers *oci.Peers
 	pin   string // the digest that the artifact must have, or "" if the registry decides
-	about string // differs from that of a source with other questions
+	about string // is different for a source that asks something else
 }
 
-// policy differs from that of a source that accepts other artifacts.
+// policy is different for a source that accepts other artifacts.
 func (a *asked) policy() string { return a.peers.Origin().Policy() }
 
 // open returns which registries the source asks, by its options.

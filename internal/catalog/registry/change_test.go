@@ -35,12 +35,12 @@ func TestChange(t *testing.T) {
 	s := follow(t, at.Host, "1.2", t.TempDir(), func(o *registry.Options) { given = *o })
 	await(t, s, "two", "")
 	if change(t, s, given) {
-		t.Error("the same options are others")
+		t.Error("the same options count as different")
 	}
 	locked := given
 	locked.Locked = one.Manifest
 	if !change(t, s, locked) {
-		t.Error("a lock is not another option")
+		t.Error("a lock does not count as a difference")
 	}
 	await(t, s, "one", "")
 	broken := given
@@ -109,10 +109,10 @@ func TestChangeSigners(t *testing.T) {
 	})
 	await(t, s, "one", "")
 	if change(t, s, trusting(given, oldPublic)) {
-		t.Error("the same key is another one")
+		t.Error("the same key counts as a different one")
 	}
 	if !change(t, s, trusting(given, nextPublic)) {
-		t.Error("another key is the same one")
+		t.Error("another key counts as the same one")
 	}
 	await(t, s, "one", "its signature is not valid: it was not made with the key "+nextPublic+", or not for this artifact; serving what was pulled before")
 	sign(next)
@@ -125,5 +125,5 @@ func TestChangeSigners(t *testing.T) {
 	minimum := trusting(given, nextPublic)
 	minimum.Registry.Minimum = "1.0.0"
 	change(t, s, minimum)
-	await(t, s, "two", "it says no version")
+	await(t, s, "two", "it has no version")
 }

@@ -135,7 +135,7 @@ func TestHostileMirrors(t *testing.T) {
 			http.Redirect(w, q, "http://10.0.0.1/", http.StatusFound)
 			return true
 		}, "a registry on another kind of network must not lead there"},
-		"wants to know": {ocitest.Basic("ann", "secret"), "there are none for it"},
+		"asks for credentials": {ocitest.Basic("ann", "secret"), "there are none for it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -286,7 +286,7 @@ func TestMirrorCredentials(t *testing.T) {
 	s, _ := mirrored(t, origin, "1.2", t.TempDir(), func(o *registry.Options) { o.Registry.Credentials = keys }, mirror)
 	await(t, s, "one", "")
 	if mirror.Requests.Load() == 0 || told.Load() > 0 {
-		t.Errorf("the mirror was asked %d times, and told %d times who asks", mirror.Requests.Load(), told.Load())
+		t.Errorf("the mirror got %d requests, and %d times the credentials", mirror.Requests.Load(), told.Load())
 	}
 
 	origin.Before(nil)

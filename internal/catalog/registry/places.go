@@ -26,7 +26,7 @@ type place struct {
 	free chan struct{}
 
 	mu    sync.Mutex
-	until time.Time // nobody pulls before
+	until time.Time // nobody pulls before this time
 }
 
 // of returns the place of a registry.

@@ -51,7 +51,7 @@ const (
 	defaultPoll = time.Minute
 	firstRetry  = time.Second
 	maxRetry    = 5 * time.Minute
-	lookTimeout = 15 * time.Minute // for a request, including a pull if one is necessary
+	lookTimeout = 15 * time.Minute // how long a look may take, including a pull if one is necessary
 	listWithin  = 40 * time.Second // less than a catalog waits, so that the catalog gets the actual error
 )
 
@@ -72,13 +72,13 @@ type Source struct {
 
 	mu     sync.Mutex
 	held   *held
-	failed error // the last time
+	failed error // why the last look failed, or nil
 }
 
 // held is what is served.
 type held struct {
 	record
-	kept bool // in the cache, if that has not lost it since
+	kept bool // the module was put into the cache, which may have lost it since
 }
 
 var _ catalog.Source = (*Source)(nil)
@@ -235,7 +235,7 @@ func (s *Source) follow(ctx context.Context) {
 				least = busy.After
 			}
 		} else if s.asks.Load().pin != "" {
-			return // it never changes
+			return // a digest always means the same module
 		}
 		// The jitter spreads the requests of many servers, and never makes one too early.
 		timer := time.NewTimer(max(least, pause*9/10) + rand.N(pause/5+1))

@@ -200,7 +200,7 @@ func TestPinned(t *testing.T) {
 		await(t, second, "one", "")
 		second.Close()
 		if n := at.Requests.Load(); n != asked {
-			t.Errorf("%s: the registry was asked %d times more", name, n-asked)
+			t.Errorf("%s: the registry was asked %d more times", name, n-asked)
 		}
 	}
 	// A record of what the tag referred to is not used for a locked digest.
@@ -285,7 +285,7 @@ func TestNoCache(t *testing.T) {
 		await(t, s, "one", "")
 		s.Close()
 		if n := log.Count("modules from registries are not kept on disk"); n != 1 {
-			t.Errorf("it was told %d times: %s", n, log.String())
+			t.Errorf("the log says so %d times: %s", n, log.String())
 		}
 	}
 }
@@ -529,7 +529,7 @@ func TestSigned(t *testing.T) {
 	await(t, follow(t, at.Host, "1.2", folder, trusting(public, "1.0.0")), "", "does not allow it")
 	at.Before(nil)
 	await(t, follow(t, at.Host, "1.2", t.TempDir(), trusting(others, "")), "", "it was not made with the key "+others)
-	await(t, follow(t, at.Host, "1.2", t.TempDir(), trusting(public, "1.0.0")), "", "it says no version")
+	await(t, follow(t, at.Host, "1.2", t.TempDir(), trusting(public, "1.0.0")), "", "it has no version")
 
 	// A digest needs no signature.
 	three := push(t, at, "3", "three")

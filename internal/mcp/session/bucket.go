@@ -5,7 +5,7 @@ import "time"
 // A bucket is a token bucket: it holds a number of tokens and refills in one second.
 type bucket struct {
 	left float64
-	at   time.Time // zero: it is full
+	at   time.Time // when left was last updated; zero if the bucket is still full
 }
 
 // take takes a token, and reports whether there was one.

@@ -102,7 +102,7 @@ func tryClient(t *testing.T, a *app, version string, transport sdk.Transport) {
 	select {
 	case <-changed:
 	case <-ctx.Done():
-		t.Error("the client did not hear of the change")
+		t.Error("the client was not notified of the change")
 	}
 	if list, err := s.ListTools(ctx, nil); err != nil || len(list.Tools) != 8 {
 		t.Errorf("%+v, %v", list, err)

@@ -62,7 +62,7 @@ func signedText(raw []byte, namespace string, own owner) []byte {
 	return append(text, own.credential...)
 }
 
-// mostEnded is how many ended sessions are remembered at least. At most, it is twice as many.
+// mostEnded is the least number of ended sessions that are remembered. The greatest number is twice that.
 const mostEnded = 32 << 10
 
 // ended are the ids of sessions that have ended, since their signatures are still valid. It forgets the oldest ones.

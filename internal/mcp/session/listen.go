@@ -53,7 +53,7 @@ func (s *stdio) notify() {
 // A subscription is the state of one subscriptions/listen.
 type subscription struct {
 	wanted  bool   // the client asked for changes
-	edition uint64 // of the list that the client was last notified of
+	edition uint64 // edition of the list that the client was last notified of
 }
 
 // stale returns the subscriptions that know another edition of the list, and marks them as notified.

@@ -62,7 +62,7 @@ func TestManySessions(t *testing.T) {
 	ping := func(id string) int { return do(id, request("1", "ping", legacy)).Code }
 	extra := do("", first).Code
 	if open, most, _ := door.Sessions(); extra != http.StatusOK || open != most || ping(ids[0]) != http.StatusOK {
-		t.Errorf("one more: status %d, %d of %d are held; it should have put one aside, which goes on", extra, open, most)
+		t.Errorf("one more session: status %d, %d of %d are held; want another one put aside, which continues when it is used again", extra, open, most)
 	}
 	begun = time.Now()
 	if err := door.Close(); err != nil {

@@ -29,7 +29,7 @@ func TestSecondOpinion(t *testing.T) {
 		{name: "initialize of an older version", send: older("2025-06-18")},
 		{name: "initialize of a version of the past", send: older("2020-01-01")},
 		{name: "initialize of a version of the future", send: older("2999-01-01")},
-		{name: "initialize of a version without it", send: older(modern)},
+		{name: "initialize of a version that has none", send: older(modern)},
 		{name: "initialize again", first: true, send: begin, ours: -32600}, // go-sdk: 0
 		{name: "initialize of the stateless version", send: request("1", "initialize", modern, `"protocolVersion":"2025-11-25"`)},
 		{name: "initialize without params", send: `{"jsonrpc":"2.0","id":1,"method":"initialize"}`, ours: -32602}, // go-sdk: -32600

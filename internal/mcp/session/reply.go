@@ -21,7 +21,7 @@ type reply struct {
 	request protocol.Request
 	ctx     context.Context
 	begun   time.Time
-	slot    bool // it holds one
+	slot    bool // the request holds a slot
 	tool    string
 	trace   *trace.Request // nil: nobody records requests
 }

@@ -54,7 +54,7 @@ type Sessions struct {
 	stop        chan struct{}
 	running     sync.WaitGroup
 	keys        *signing.Keys
-	peers       state.Peers // nil: there are none
+	peers       state.Peers // nil if there are none
 
 	mu      sync.Mutex
 	closed  bool
@@ -70,17 +70,17 @@ type session struct {
 	id        string
 	namespace string
 	owner     owner
-	place     *list.Element // in the list of the owner's sessions
+	place     *list.Element // its place in the list of the owner's sessions
 
 	// Guarded by Sessions.mu.
 	used   time.Time // when a request began or ended
 	busy   int       // requests that are not answered yet
-	stream *stream   // nil: none is open
-	gone   bool      // it is no longer in the table
+	stream *stream   // the open stream, or nil
+	gone   bool      // the session is no longer in the table
 	// principal made the last request: its scopes may differ from those at the beginning.
 	principal *wasmtools.Principal
-	edition   toolset.Edition // of the list that the client knows; zero before initialize is answered
-	cancels   bucket          // for cancelling calls that may run in other processes
+	edition   toolset.Edition // edition of the list that the client knows; zero before initialize is answered
+	cancels   bucket          // bounds how often other processes are asked to cancel calls
 
 	changed chan struct{} // has room for one value: the list has changed, and the client was not notified
 }
@@ -425,8 +425,8 @@ func (s *Sessions) old(since time.Time) (old []*session) {
 	return old
 }
 
-// tell makes the streams notify the clients whose list has changed. It gets each list once. It does so without the lock, for which requests wait,
-// since a changed list takes time to make.
+// tell makes the streams notify the clients whose list has changed. It gets each list once, and without the lock: a changed list takes time
+// to make, and requests wait for the lock.
 func (s *Sessions) tell() {
 	type sight struct {
 		namespace string

@@ -136,18 +136,18 @@ func TestForgedSessions(t *testing.T) {
 	}
 	stranger := newApp(t).http(t, mcp.Options{}) // has other keys
 	forged := map[string]string{
-		"nothing":              "",
-		"one of before":        "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
-		"one that is too long": id + "A",
-		"one of 10 KB":         strings.Repeat("A", 10<<10),
-		"one cut short":        id[:len(id)-1],
-		"half of one":          id[:len(id)/2],
-		"zeros":                base64.RawURLEncoding.EncodeToString(make([]byte, len(raw))),
-		"another server's":     stranger.begin("X-User", "ann"),
-		"other letters":        strings.Repeat("!", len(id)),
-		"bits after the end":   id[:len(id)-1] + string(id[len(id)-1]+1),
-		"one with a blank":     id[:10] + " " + id[11:],
-		"in small letters":     strings.ToLower(id),
+		"nothing":                "",
+		"one of before":          "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+		"an id that is too long": id + "A",
+		"one of 10 KB":           strings.Repeat("A", 10<<10),
+		"one cut short":          id[:len(id)-1],
+		"half of one":            id[:len(id)/2],
+		"zeros":                  base64.RawURLEncoding.EncodeToString(make([]byte, len(raw))),
+		"another server's":       stranger.begin("X-User", "ann"),
+		"other letters":          strings.Repeat("!", len(id)),
+		"bits after the end":     id[:len(id)-1] + string(id[len(id)-1]+1),
+		"one with a blank":       id[:10] + " " + id[11:],
+		"in small letters":       strings.ToLower(id),
 	}
 	for i := range raw {
 		changed := bytes.Clone(raw)
@@ -290,6 +290,6 @@ func TestManyCancelled(t *testing.T) {
 	told := peers.told["calls-cancelled"]
 	peers.mu.Unlock()
 	if most := 16 + int(16*time.Since(began)/time.Second) + 1; told == 0 || told > most {
-		t.Errorf("the others were told %d times in %v, want at most %d", told, time.Since(began), most)
+		t.Errorf("the others got %d messages in %v, want at most %d", told, time.Since(began), most)
 	}
 }

@@ -150,8 +150,8 @@ type stdio struct {
 
 	writing  sync.Mutex
 	out      io.Writer
-	written  atomic.Int64  // how many messages
-	failure  error         // of the write that failed, once broken is closed
+	written  atomic.Int64  // how many messages were written
+	failure  error         // the error of the write that failed, once broken is closed
 	broken   chan struct{} // closed when a write has failed
 	finished atomic.Bool   // nothing more must be written
 
@@ -211,7 +211,7 @@ func readLine(r *bufio.Reader, most int) (line []byte, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
 		switch {
-		case len(line)+len(part) > most+1: // with its end
+		case len(line)+len(part) > most+1: // including the line break
 			for err == bufio.ErrBufferFull {
 				_, err = r.ReadSlice('\n')
 			}

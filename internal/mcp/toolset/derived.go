@@ -19,8 +19,8 @@ type derived struct {
 	names      func() names // of entries
 	index      *index       // of entries
 
-	kept     atomic.Int64         // bytes of the pages that views keep
-	all      atomic.Pointer[View] // for principals that may call every tool
+	kept     atomic.Int64         // how many bytes of pages the views keep
+	all      atomic.Pointer[View] // the view of principals that may call every tool
 	mu       sync.Mutex
 	views    map[viewKey]*View
 	byScopes map[scopesKey]*View // the same views; principals with the same scopes share one
@@ -96,7 +96,7 @@ func (s *Set) Edition(namespace string, p *wasmtools.Principal) Edition {
 	return s.editions.edition(s.made.Current(), namespace, p)
 }
 
-// view is ViewOf. A view for which no client has asked yet does not displace others.
+// view returns what ViewOf returns. A view that no client has asked for yet does not displace others.
 func (st *derived) view(namespace string, p *wasmtools.Principal, asked bool) *View {
 	if p.MayAll() {
 		p = wasmtools.Everybody() // they all share one view

@@ -36,7 +36,7 @@ type editions struct {
 	known   map[[sha256.Size]byte]known
 }
 
-// A change is the paths that are shown differently from one generation on.
+// A change is the set of paths that are shown differently since a certain generation.
 type change struct {
 	number uint64
 	paths  []string

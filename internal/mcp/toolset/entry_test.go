@@ -85,7 +85,7 @@ func TestInputSchema(t *testing.T) {
 		{"a list of types", `{"properties":{"a":{}},"type":["object"],"title":"x"}`, `{"properties":{"a":{}},"type":"object","title":"x"}`, `{"type":"object","title":"x","properties":{"a":{}}}`, ""},
 		{"a condition", `{` + dialect + `,"type":"object","properties":{"a":{}},"required":["a"],"if":{"required":["b"]},"then":false}`, `{` + dialect + `,"type":"object","properties":{"a":{}},"required":["a"],"if":{"required":["b"]},"then":false}`,
 			`{` + dialect + `,"type":"object","properties":{"a":{}},"required":["a"],"dependentSchemas":{"a":{"if":{"required":["b"]},"then":false}}}`, ""},
-		{"what can't be said", `{"type":"object","properties":{"a":{}},"anyOf":[{"required":["a"]},{"required":["b"]}]}`, `{"type":"object","properties":{"a":{}},"anyOf":[{"required":["a"]},{"required":["b"]}]}`, `{"type":"object","properties":{"a":{}}}`,
+		{"rules that can't be expressed", `{"type":"object","properties":{"a":{}},"anyOf":[{"required":["a"]},{"required":["b"]}]}`, `{"type":"object","properties":{"a":{}},"anyOf":[{"required":["a"]},{"required":["b"]}]}`, `{"type":"object","properties":{"a":{}}}`,
 			"A tool.\n\nThe arguments must also fit this JSON Schema, whose references point into the schema of the arguments: {\"anyOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]}]}"},
 		{"and is long", `{"type":"object","properties":{"a":{}},"not":{"properties":{"a":{"const":"` + strings.Repeat("x", 5000) + `"}}}}`, ``, `{"type":"object","properties":{"a":{}}}`,
 			"A tool.\n\nThe tool has more rules for its arguments than its schema shows. The error of a call that breaks one says which."},

@@ -104,7 +104,7 @@ func TestLexiconForgets(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, all := ranked(s, fmt.Sprintf("word%d", number)); all == 0 || got[0] != "some-t19" {
-			t.Errorf("after %d words: got %q of %d, want first the tool that has the last", number, got, all)
+			t.Errorf("after %d words: got %q of %d, want the tool with the newest word first", number, got, all)
 		}
 		most = max(most, s.lexicon.words.size())
 	}

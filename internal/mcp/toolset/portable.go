@@ -95,7 +95,7 @@ func portableClass(s string) int {
 	if strings.HasPrefix(s[i:], "^") {
 		i++
 	}
-	var kinds []byte // of the parts of the class: a character, a set, or a hyphen
+	var kinds []byte // the kind of each part of the class: a character, a set, or a hyphen
 	for i < len(s) {
 		switch s[i] {
 		case ']':

@@ -30,7 +30,7 @@ const (
 type index struct {
 	once  sync.Once
 	words words
-	tools [][]indexed // by the place of the entry
+	tools [][]indexed // the words of each tool, by the place of its entry
 }
 
 // An indexed is a word of a tool with its weight.

@@ -35,7 +35,7 @@ func mendHalves(text []byte) []byte {
 			continue
 		}
 		if text[i+1] != 'u' {
-			i++ // what is escaped
+			i++ // skips the escaped character
 			continue
 		}
 		switch c := hex4(text[i+2:]); {

@@ -11,13 +11,13 @@ import (
 
 // A Result is the outcome of a tool's call, in MCP's form.
 type Result struct {
-	entry    *entry // the tool's; nil if the call failed
+	entry    *entry // the entry of the tool; nil if the call failed
 	json     []byte // what the tool returned, or the structured form of an error
 	text     []byte // json as the text block has it, without the bytes of files; nil if the whole result is a file
 	files    []blob
 	textOnly bool // clients can't read it as structured content
 	failed   *wasmtools.Error
-	sentence string // of an error
+	sentence string // the sentence of an error
 }
 
 // Failed returns why the call failed, or nil. It is for logs, and must not be shown to clients.

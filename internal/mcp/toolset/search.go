@@ -198,7 +198,7 @@ func (d *directory) find(ctx context.Context, call *wasmtools.Call) ([]byte, err
 // A relay calls the tool that call_tool names. It is a Runner. Its result is that of the called tool, and has been checked already.
 type relay struct {
 	view   *View
-	called *entry // the called tool's, once it has been called
+	called *entry // the entry of the called tool, once it has been called
 }
 
 var _ wasmtools.Caller = (*relay)(nil)
@@ -236,7 +236,8 @@ func (r *relay) Call(ctx context.Context, call *wasmtools.Call) (result []byte, 
 	return result, nil
 }
 
-// unknown returns the error for a name without a tool: the tool may still be being read, or a similar name may have been meant.
+// unknown returns the error for a name without a tool: the tool's file may not have been read yet, or the client may have meant a similar
+// name.
 func (v *View) unknown(name string) *wasmtools.Error {
 	if soon := v.derived.set.NotYet(); soon != nil {
 		return soon

@@ -269,7 +269,7 @@ func TestAuto(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("an unknown search is taken")
+			t.Error("an unknown kind of search is accepted")
 		}
 	}()
 	toolset.New(tableOf(t), toolset.Options{Search: "x"})

@@ -20,13 +20,13 @@ const pageSize = 1000
 type View struct {
 	derived   *derived
 	namespace string
-	listed    []*entry   // enabled, sorted by name
+	listed    []*entry   // the enabled tools, sorted by name
 	places    []int      // the places of listed in the table
-	directory *directory // nil: the list has all tools
+	directory *directory // nil if the list has all tools
 	shown     []*entry   // the list
 	edition   uint64
 	most      int64                     // the largest limit of arguments among the tools, in bytes
-	pages     [2][]atomic.Pointer[Page] // of each era
+	pages     [2][]atomic.Pointer[Page] // the pages of the list for each era
 }
 
 // A Page is a part of the list of tools.

@@ -18,7 +18,7 @@ func TestRecord(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "paths.json")
 	if p, err := precedence.Read(name, "tools"); p != nil || err != nil {
-		t.Errorf("of no file: got %v, %v", p, err)
+		t.Errorf("without a file: got %v, %v", p, err)
 	}
 	if p, err := precedence.Read(filepath.Join(os.Args[0], "paths.json"), "tools"); p != nil || err != nil {
 		t.Errorf("below a file: got %v, %v", p, err)
@@ -61,9 +61,9 @@ func TestTurns(t *testing.T) {
 	}{
 		{"nothing noted", nil, [3]int{1, 1, 1}},
 		{"c kept a path from a", precedence.Precedence{"a": {"c"}}, [3]int{2, 1, 0}},
-		{"who kept it is gone", precedence.Precedence{"a": {"gone"}}, [3]int{1, 1, 1}},
-		{"who waited is gone", precedence.Precedence{"gone": {"a"}}, [3]int{1, 1, 1}},
-		{"one that waits keeps another", precedence.Precedence{"a": {"b"}, "b": {"c"}}, [3]int{2, 2, 0}},
+		{"the file that kept the path is gone", precedence.Precedence{"a": {"gone"}}, [3]int{1, 1, 1}},
+		{"the waiting file is gone", precedence.Precedence{"gone": {"a"}}, [3]int{1, 1, 1}},
+		{"a waiting file keeps a path from another", precedence.Precedence{"a": {"b"}, "b": {"c"}}, [3]int{2, 2, 0}},
 		{"a circle", precedence.Precedence{"a": {"b"}, "b": {"c"}, "c": {"a"}}, [3]int{2, 2, 2}},
 	} {
 		turn := c.p.Turns([]string{"a", "b", "c"})
@@ -108,7 +108,7 @@ func TestWith(t *testing.T) {
 		{"itself", nil, p{"a": {"a"}}, 0, p{}, nil, p{}},
 		{"the opposite", p{"a": {"b"}}, p{"b": {"a", "c"}}, 0, p{"a": {"b"}, "b": {"c"}}, p{"b": {"a"}}, p{"a": {"b"}, "b": {"c"}}},
 		{"a circle", p{"a": {"b"}, "b": {"c"}}, p{"c": {"a"}, "d": {"a"}}, 0, p{"a": {"b"}, "b": {"c"}, "d": {"a"}}, nil, p{"a": {"b"}, "b": {"c"}, "d": {"a"}}},
-		{"a circle in what comes", nil, p{"a": {"b"}, "b": {"c"}, "c": {"a"}}, 0, p{"a": {"b"}, "b": {"c"}}, nil, p{"a": {"b"}, "b": {"c"}}},
+		{"a cycle in the added waits", nil, p{"a": {"b"}, "b": {"c"}, "c": {"a"}}, 0, p{"a": {"b"}, "b": {"c"}}, nil, p{"a": {"b"}, "b": {"c"}}},
 		{"more than there is room for", p{"z": {"y"}}, p{"a": {"b"}, "b": {"c"}}, 22, p{"z": {"y"}, "a": {"b"}}, p{"z": {"y"}}, p{"a": {"b"}}},
 	} {
 		before := maps.Clone(test.p)
@@ -153,7 +153,7 @@ func TestDecode(t *testing.T) {
 			t.Fatal(err)
 		}
 		if same, err := precedence.Decode(again); err != nil || !same.Equal(got) {
-			t.Errorf("%s: it is read otherwise the second time (%v)", name, err)
+			t.Errorf("%s: a second reading differs (%v)", name, err)
 		}
 	}
 }

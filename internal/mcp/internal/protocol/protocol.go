@@ -78,7 +78,7 @@ func (m members) instruct(instructions string) members {
 
 // A feature is a part of the protocol.
 type feature struct {
-	name       string // of the capability that clients see, if there is one
+	name       string // name of the capability that clients see, if there is one
 	capability string // JSON; if empty, clients are not told of it
 	methods    []method
 }
@@ -91,8 +91,8 @@ func (s *Server) features() []feature {
 // A method is a method of the protocol.
 type method struct {
 	name   string
-	eras   [2]bool // the versions that have it
-	early  bool    // it may be called before a session has begun
+	eras   [2]bool // which versions have the method
+	early  bool    // the method may be called before a session has begun
 	answer func(ctx context.Context, r *Request) Answer
 }
 

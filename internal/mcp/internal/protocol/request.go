@@ -34,7 +34,7 @@ type Request struct {
 	sought  bool  // the tool has been looked for
 	unknown error // why there is no invocation
 	silent  atomic.Bool
-	cancel  context.CancelCauseFunc // of a conversation
+	cancel  context.CancelCauseFunc // cancels the request of a conversation
 }
 
 // A Transport sends a client the messages that answer one request.

@@ -37,7 +37,7 @@ type Message struct {
 	RequestID     []byte // the id of a cancelled request: any JSON
 
 	Meta         []byte // an object
-	MetaVersion  []byte // of the protocol, without its quotes
+	MetaVersion  []byte // the version of the protocol, without its quotes
 	Capabilities []byte // an object
 	Token        []byte // for progress: a string or an integer
 	Parent       []byte // traceparent and tracestate, any JSON: nobody refuses a message because of them

@@ -51,11 +51,11 @@ const (
 // Readers: a different program finds no entries. The caller closes the Memory.
 func OpenMemory(dir string, helper []string) (*Memory, error) {
 	if len(helper) == 0 {
-		return nil, errors.New("cache what is read of scripts: there is no helper that reads them")
+		return nil, errors.New("cache the files of scripts: there is no helper that reads scripts")
 	}
 	cache, err := codecache.Open(dir, 0)
 	if err != nil {
-		return nil, fmt.Errorf("cache what is read of scripts: %w", err)
+		return nil, fmt.Errorf("cache the files of scripts: %w", err)
 	}
 	return &Memory{cache: cache, program: sync.OnceValues(func() (string, error) { return digestOf(helper[0]) }), folders: map[string]names{}}, nil
 }

@@ -110,7 +110,7 @@ func TestMemory(t *testing.T) {
 				t.Errorf("got %d bytes of %q; want %d of %q, %v", len(got), inputs, len(want), wantInputs, err)
 			}
 			if !test.again && (!bytes.Equal(got, joined(t, first)) || !slices.Equal(inputs, firstInputs)) {
-				t.Error("what was kept differs from what was made")
+				t.Error("the module made from stored files differs from the first one")
 			}
 		})
 	}

@@ -166,7 +166,7 @@ func CheckSet(key string, value []byte, expect int64, ttl time.Duration) error {
 	case len(value) > MaxValue:
 		return fmt.Errorf("the value is %w: it has %d bytes; at most %d are allowed", ErrTooLarge, len(value), MaxValue)
 	case ttl < 0 || ttl > 0 && ttl < time.Millisecond || ttl > MaxTTL:
-		return fmt.Errorf("the time to live is %w: it is %v; use 0 for ever, or 1ms to %v", ErrInvalid, ttl, MaxTTL)
+		return fmt.Errorf("the time to live is %w: it is %v; use 0 for no expiry, or 1ms to %v", ErrInvalid, ttl, MaxTTL)
 	}
 	return CheckExpect(expect)
 }

@@ -52,7 +52,7 @@ func TestCopies(t *testing.T) {
 		read := c.Read(0, 4)
 		c.Write(0, []byte("++"))
 		if string(read) != "0123" {
-			t.Errorf("what was read has become %q", read)
+			t.Errorf("the bytes that were read have become %q", read)
 		}
 		if n := c.ReadInput(4, 3) + 10*c.ReadInput(7, 9) + 100*c.ReadInput(99, 99); n != 23 {
 			t.Errorf("read %d, want 3, 2 and 0 bytes of input", n)

@@ -17,7 +17,7 @@ func TestCompilingLoads(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles for several seconds: not with -short")
 	}
-	testkit.SkipEmulated(t, "it counts what the compiler allocates, which is as much for each processor")
+	testkit.SkipEmulated(t, "it counts the compiler's allocations, which do not depend on the processor")
 	if testkit.Race(t) {
 		t.Skip("takes most of a minute with -race, and nothing in it is concurrent")
 	}

@@ -74,7 +74,7 @@ func FuzzRewrite(f *testing.F) {
 			t.Fatalf("a second rewrite gives another module: %v", err)
 		}
 		if _, err := rewrite(r.Module); err == nil {
-			t.Error("what was rewritten is rewritten again")
+			t.Error("a rewritten module is rewritten again")
 		}
 		stop(t, h, module, r)
 	})

@@ -30,11 +30,11 @@ const (
 	RefusedGlobal = "toolsrv.refused"
 	// MeterModule is the module of the imports RefillFunc and OverflowFunc.
 	MeterModule = "toolsrv_meter"
-	// RefillFunc (left i32) -> i32 is called when the slice is used up, with what is left of it, a negative number. It
+	// RefillFunc (left i32) -> i32 is called when the slice is used up, with the fuel that is left, a negative number. It
 	// returns the next slice, which should be above 0.
 	RefillFunc = "refill"
-	// OverflowFunc (left i32) -> i32 is called when the call stack is used up, with what is left of it, a negative number.
-	// It returns what is left once the host has added more, or panics to end the call. The guest traps if that is below 0.
+	// OverflowFunc (left i32) -> i32 is called when the call stack is used up, with the bytes that are left, a negative number. It returns how
+	// many are left once the host has added more, or panics to end the call. The guest traps if that is below 0.
 	OverflowFunc = "overflow"
 )
 

@@ -26,7 +26,7 @@ func TestDirty(t *testing.T) {
 		{"swapped and the file's", entrySwapped | entryFile, true},
 		{"swapped and present, which can't be", entrySwapped | entryPresent, true},
 		{"everything", 1<<64 - 1, true},
-		{"the file's alone, as of a page that does not exist", entryFile, false},
+		{"only the file's flag, as for a page that does not exist", entryFile, false},
 	} {
 		if got := dirty(c.entry); got != c.want {
 			t.Errorf("%s (%#x): got %v, want %v", c.name, c.entry, got, c.want)

@@ -265,9 +265,9 @@ func TestReadsAreForgotten(t *testing.T) {
 		left               int // bytes at most, in addition to what the calls write
 	}{
 		{"much", 40*granule + 3*keepResident, page, 1, keepResident},
-		{"much, here and there", 40*granule + 3*keepResident, 2 * page, 1, keepResident},
-		{"little, of what is declared", 40 * granule, page, ageEvery, 0},
-		{"little, here and there", 40 * granule, 2 * page, ageEvery, 0},
+		{"much, in every other page", 40*granule + 3*keepResident, 2 * page, 1, keepResident},
+		{"little, within the declared memory", 40 * granule, page, ageEvery, 0},
+		{"little, in every other page", 40 * granule, 2 * page, ageEvery, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -188,7 +188,7 @@ func TestCompileSlow(t *testing.T) {
 			}
 			<-e.freed
 			if left, err := filepath.Glob(filepath.Join(c.CacheDir, ".staging-*")); err != nil || len(left) > 0 {
-				t.Errorf("got %q, %v, want nothing left of what was being compiled", left, err)
+				t.Errorf("got %q, %v, want no files left from compiling", left, err)
 			}
 		})
 	}
@@ -212,7 +212,7 @@ func TestFoundIsPacked(t *testing.T) {
 			continue
 		}
 		if got := p.State().Code; got != CodeStored {
-			t.Error("what was compiled before is not found")
+			t.Error("a module that was compiled before is not found")
 		}
 		for p.module.code.Source().Unpacked() != nil {
 			runtime.Gosched()

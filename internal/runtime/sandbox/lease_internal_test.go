@@ -224,7 +224,7 @@ func TestReclaim(t *testing.T) {
 	}
 	e.reclaim(nil, account.Memory, room)
 	if held := e.account.Held(account.Memory); held != 0 {
-		t.Errorf("%d bytes are held by what nobody uses", held)
+		t.Errorf("%d bytes are held for modules that nobody uses", held)
 	}
 	if _, err := recent.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil {
 		t.Error(err)

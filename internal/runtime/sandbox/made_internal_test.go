@@ -75,6 +75,6 @@ func TestMadeApart(t *testing.T) {
 	}
 	outside.Close()
 	if held := e.SourceUse().Held; held != sources {
-		t.Errorf("what is refused, or closed, takes %d bytes", held-sources)
+		t.Errorf("modules that were refused or closed take %d bytes", held-sources)
 	}
 }

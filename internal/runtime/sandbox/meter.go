@@ -109,7 +109,7 @@ func (c *call) look(now time.Time) time.Time {
 	return c.share(now)
 }
 
-// refill is called by the guest when its slice is used up. The parameter is what is left of it, which is negative. The result is the next slice.
+// refill is called by the guest when its slice is used up. The parameter is the fuel that is left, a negative number. The result is the next slice.
 func refill(ctx context.Context, _ api.Module, stack []uint64) {
 	c := ctx.(*call)
 	m := &c.meter
@@ -142,8 +142,8 @@ func (c *call) firstPart() int64 {
 	return c.granted
 }
 
-// overflow is called by the guest when its call stack is used up. The parameter is what is left of it, which is negative. The result is what is left
-// after the stack has grown.
+// overflow is called by the guest when its call stack is used up. The parameter is the bytes that are left, a negative number. The result is how
+// many are left after the stack has grown.
 func overflow(ctx context.Context, _ api.Module, stack []uint64) {
 	c := ctx.(*call)
 	left := int64(int32(uint32(stack[0])))
@@ -200,7 +200,7 @@ func (c *call) Enter(export, params, results string, stack []uint64) bool {
 	return true
 }
 
-// typed reports whether types are those that the letters stand for.
+// typed reports whether types are the ones that the letters stand for.
 func typed(types []api.ValueType, letters string) bool {
 	want, known := valueTypes(letters)
 	return known && slices.Equal(types, wazeroTypes(want))

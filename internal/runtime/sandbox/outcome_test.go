@@ -64,7 +64,7 @@ func TestOutcomes(t *testing.T) {
 		{"fuel, start", "hostile/start_spin", 0, limits.Limits{Timeout: time.Minute, Fuel: 10_000}, sandbox.ToolFuel, ""},
 		{"fuel, warm", "hostile/warm_spin", 0, limits.Limits{Timeout: time.Minute, Fuel: 10_000}, sandbox.ToolFuel, ""},
 		{"fuel that suffices", "good/stages", 0, limits.Limits{Timeout: time.Minute, Fuel: 100_000}, sandbox.OK, "1234"},
-		{"memory beyond what is declared", "hostile/declared", 0, ample, sandbox.ToolMemory, "more memory than its limit of 128 KiB"},
+		{"more memory than the module declares", "hostile/declared", 0, ample, sandbox.ToolMemory, "more memory than its limit of 128 KiB"},
 
 		{"memory page by page", "hostile/memory", 0, ample, sandbox.ToolMemory, "more memory than its limit of 64 MiB"},
 		{"memory at once", "hostile/memory", 1, ample, sandbox.ToolMemory, "64 MiB"},

@@ -216,7 +216,7 @@ func TestRoomForTheHost(t *testing.T) {
 	const limit = 1 << 20
 	e, _ := poolEngine(t, Config{Memory: limit}, "hostile/hoard")
 	if _, err := e.Room(t.Context(), limit+1); !errors.Is(err, ErrTooMuch) {
-		t.Errorf("more than there is: got %v", err)
+		t.Errorf("more room than there is: got %v", err)
 	}
 	first, err := e.Room(t.Context(), limit)
 	if err != nil {
@@ -225,7 +225,7 @@ func TestRoomForTheHost(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := e.Room(gone, 1); !errors.Is(err, context.Canceled) {
-		t.Errorf("while there is none: got %v", err)
+		t.Errorf("while there is no room: got %v", err)
 	}
 	time.AfterFunc(time.Millisecond, first)
 	second, err := e.Room(t.Context(), limit/2)

@@ -511,7 +511,7 @@ func (s *Store) judge(why error) {
 		h.cut = &Cut{since, why}
 		if !h.told {
 			h.told = true
-			s.options.Log.Error("the state is cut off: serving what was known; nothing can be changed until NATS is back", slog.Any("error", why))
+			s.options.Log.Error("the state is cut off: it is read as it was last known, and can't be changed until NATS is back", slog.Any("error", why))
 		}
 	}
 }

@@ -17,7 +17,7 @@ type Holder struct {
 
 const (
 	mostHolders = 5 // how many are listed
-	mostTools   = 3 // of each
+	mostTools   = 3 // the tools listed of each holder
 )
 
 // holdersOf fills in which tools hold the most.

@@ -38,7 +38,7 @@ type Operation struct {
 
 	secret            bool                   // its arguments may contain a secret, even in the wrong place, so no answer repeats any of them
 	arguments, result func() *schemas.Schema // made when they are first needed: commands need none, and all together take 15 ms
-	parameters        []parameter            // of the query
+	parameters        []parameter            // the parameters of the query
 	run               func(ctx context.Context, r *Request, arguments []byte) ([]byte, error)
 	copy              func(ctx context.Context, r *Request, w io.Writer) error // used in place of run
 	waits             bool                                                     // it may wait for events, until the service ends its streams

@@ -95,7 +95,7 @@ func (r files) shelf(source string) shelf {
 type spot struct {
 	shelf
 	catalog.FileID
-	place string // for people
+	place string // where the file lies, for messages
 }
 
 // version returns the file's identity in the store of versions.

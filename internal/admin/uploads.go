@@ -17,9 +17,9 @@ const mostUploads = 8
 // keeps nobody else out: no caller has more places than stay free, and callers take turns.
 type uploads struct {
 	mu    sync.Mutex
-	local int // over the socket
+	local int // how many uploads run over the socket
 	far   int
-	by    map[rates.Caller]int // of callers over HTTP
+	by    map[rates.Caller]int // how many uploads each caller over HTTP has
 
 	begin sync.Once
 	turn  *turns.Places[rates.Caller, struct{}] // a single place, for changing a file or which version of it is served

@@ -25,9 +25,9 @@ const (
 // waiting are the callers that wait for events. The zero value has none.
 type waiting struct {
 	mu    sync.Mutex
-	local int // over the socket
+	local int // how many callers wait over the socket
 	far   int
-	by    map[rates.Caller]int // of callers over HTTP
+	by    map[rates.Caller]int // how many waits each caller over HTTP has
 }
 
 // await returns a context that ends when the wait is over, and a function that ends it earlier. The number of waits is bounded.

@@ -50,9 +50,9 @@ type Config struct {
 
 // A Limit is what a piece of work may take.
 type Limit struct {
-	CPU   time.Duration // on a processor
-	Bytes int64         // of memory
-	Time  time.Duration // from begin to end: on a busy machine a process waits for the processor, and one that hangs uses none
+	CPU   time.Duration // the time on a processor
+	Bytes int64         // how much memory it may have
+	Time  time.Duration // the time from begin to end: on a busy machine a process waits for the processor, and one that hangs uses none
 }
 
 // Work is one piece of work.

@@ -24,7 +24,7 @@ type ask struct {
 
 // An answer is sent before a reply. The first answer has no reply, and says that the process is ready.
 type answer struct {
-	Number uint64 // of the request
+	Number uint64 // the number of the request
 	Memory int64  // bytes of memory that the process has from the system
 	Scarce bool   // only in the first answer: the system may refuse memory below the limit
 }

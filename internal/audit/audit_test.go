@@ -151,7 +151,7 @@ func TestTampered(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		tamper func(t *testing.T, s state.Space)
-		want   string // in the error; empty if only a hash that is known elsewhere tells
+		want   string // a part of the error; empty if only a hash that is known elsewhere gives it away
 	}{
 		{"an entry", func(t *testing.T, s state.Space) {
 			set(t, s, key(25), bytes.Replace(get(t, s, 25), []byte(`"target":"25"`), []byte(`"target":"52"`), 1))
@@ -166,7 +166,7 @@ func TestTampered(t *testing.T) {
 		}, "entry 25 says that it is entry 26"},
 		{"an entry is removed", func(t *testing.T, s state.Space) { remove(t, s, key(25)) }, "there are 10 records, but there should be 11"},
 		{"the first is removed", func(t *testing.T, s state.Space) { remove(t, s, key(21)) }, "there are 10 records, but there should be 11"},
-		{"one is put in place of another", func(t *testing.T, s state.Space) {
+		{"an entry is put in place of another", func(t *testing.T, s state.Space) {
 			remove(t, s, key(25))
 			set(t, s, "entry/x", nil)
 		}, `"entry/x" is not the key of an entry`},
@@ -331,13 +331,13 @@ func TestKnown(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		known map[uint64]string
-		want  string // of the error
+		want  string // a part of the error
 	}{
 		{"all that are kept, and the last that was dropped", map[uint64]string{20: hashes[20], 21: hashes[21], 25: hashes[25], 30: hashes[30]}, ""},
 		{"another hash", map[uint64]string{25: wrong}, "the audit was altered: entry 25 has the hash "},
 		{"another hash of the last that was dropped", map[uint64]string{20: wrong}, "the audit was altered: entry 20 has the hash "},
-		{"one that is not kept", map[uint64]string{19: hashes[19], 25: hashes[25]}, "entry 19 is no longer kept, so its hash can't be compared: the first one is 21: name a later one"},
-		{"one that is not kept, and one that is missing", map[uint64]string{19: hashes[19], 31: wrong}, "the audit was altered: entry 31 is missing: the last one is 30"},
+		{"an entry that is not kept", map[uint64]string{19: hashes[19], 25: hashes[25]}, "entry 19 is no longer kept, so its hash can't be compared: the first one is 21: name a later one"},
+		{"an entry that is not kept, and a missing one", map[uint64]string{19: hashes[19], 31: wrong}, "the audit was altered: entry 31 is missing: the last one is 30"},
 		{"none", map[uint64]string{0: wrong}, "entry 0 is no longer kept"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -465,7 +465,7 @@ func TestChange(t *testing.T) {
 		name    string
 		space   func() state.Space
 		strict  bool
-		change  error // of the change
+		change  error // the error of the change
 		want    error
 		made    bool
 		entries int

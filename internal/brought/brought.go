@@ -46,7 +46,7 @@ type Secret struct {
 	Version uint64
 
 	root personal.ID
-	sum  [sha256.Size]byte // of the value
+	sum  [sha256.Size]byte // the SHA-256 of the value
 }
 
 // A Store has the secrets that callers have set. It is safe for concurrent use.

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	maxRules = 1000 // of one kind
+	maxRules = 1000 // the most rules of one kind
 	maxClaim = 1000 // bytes of a claim's name or value
 )
 

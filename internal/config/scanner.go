@@ -13,7 +13,7 @@ import (
 const (
 	maxPath     = 256     // bytes of a key with the tables and lists around it; this also bounds their nesting
 	maxKeys     = 12_000  // parts of keys, more than in maxOverrides full overrides; the decoder's time grows with the square
-	maxElements = 100_000 // of lists
+	maxElements = 100_000 // elements of all lists together
 )
 
 // A scanner finds the places of all keys and elements of a TOML file. It runs before the decoder and bounds the decoder's work. It accepts
@@ -22,8 +22,8 @@ type scanner struct {
 	name           string
 	text           []byte
 	at             int            // where the next token begins
-	offsets        map[string]int // from "limits.timeout" or "override[0].match" to its place in text
-	lengths        map[string]int // of the arrays of tables
+	offsets        map[string]int // the place in text of each key, such as "limits.timeout" or "override[0].match"
+	lengths        map[string]int // how many tables each array of tables has had so far
 	keys, elements int
 }
 

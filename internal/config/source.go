@@ -20,8 +20,8 @@ import (
 
 const (
 	maxSources    = 100
-	maxNamespaces = 100 // of a source
-	maxMirrors    = 5   // of a source
+	maxNamespaces = 100 // namespaces of a source
+	maxMirrors    = 5   // mirrors of a source
 )
 
 // sourceTables reads the tables [[source]].
@@ -121,7 +121,7 @@ func bucket(s string) (string, error) {
 	return s, nil
 }
 
-const maxSigners = 20 // of a source
+const maxSigners = 20 // signers of a source
 
 // signers reads the tables [[source.signer]] of a source.
 func signers(d *document, source string, to *[]Signer, directory string) keys.Reader {

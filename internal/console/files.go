@@ -26,8 +26,8 @@ var kinds = map[string]string{
 
 // files are all files that are served.
 type files struct {
-	pages  map[string]*web.Document // by the names of their files
-	loaded map[string]*web.Document // what pages load, by its path below /console
+	pages  map[string]*web.Document // the pages by the names of their files
+	loaded map[string]*web.Document // the files that pages load, by their paths below /console
 
 	mu     sync.Mutex
 	deeper map[string]*web.Document // pages for paths with more parts; a namespace has only so many parts

@@ -86,8 +86,8 @@ type Service struct {
 	// Began is when Open was called.
 	Began time.Time
 
-	secrets    *secret.Store     // of all grants
-	headers    map[string]string // for the collector, as configured at the start
+	secrets    *secret.Store     // the secrets of all grants
+	headers    map[string]string // the headers for the collector, as configured at the start
 	sources    *Sources
 	scripts    *script.Memory // nil: none
 	complaints []complaint    // what WarnUnmatched has logged last

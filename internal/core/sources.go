@@ -41,14 +41,14 @@ type Sources struct {
 // openedRegistry is a module of a registry among the sources.
 type openedRegistry struct {
 	*registry.Source
-	oci, tag string // as in the configuration
+	oci, tag string // the repository and the tag, as in the configuration
 }
 
 // openedBucket is a bucket among the sources.
 type openedBucket struct {
 	*bucket.Bucket
 	called  string // the source's name in the configuration
-	name    string // of the bucket
+	name    string // the bucket's own name
 	scripts directory.Names
 }
 

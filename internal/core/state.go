@@ -29,9 +29,9 @@ type State struct {
 	logger   *slog.Logger
 
 	mu        sync.Mutex
-	store     state.Store // nil: not opened yet
-	directory string      // of store; empty if it has none
-	url       string      // of store; empty if it is not in NATS
+	store     state.Store // nil if it has not been opened yet
+	directory string      // the directory of store; empty if it has none
+	url       string      // the URL of store; empty if it is not in NATS
 }
 
 // forms are the newest forms of records that this program knows, by space.

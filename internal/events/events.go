@@ -49,7 +49,7 @@ type Event struct {
 	Reason  string        `json:"reason,omitempty" description:"Why the tool is disabled or the file refused."`
 	Audit   *audit.Record `json:"audit,omitempty" description:"The entry of the audit."`
 
-	number uint64 // of this process, from 1
+	number uint64 // counts the events of this process, from 1
 }
 
 // frame returns the event as it is sent.

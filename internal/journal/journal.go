@@ -19,7 +19,7 @@ const (
 	interval = 100 * time.Millisecond // the longest time until a line is written
 	pause    = 2 * time.Millisecond   // the shortest time between two writes: a thousand warnings are not a thousand writes
 	capacity = 4 << 20                // the most bytes that wait to be written; as many more may be in a write
-	hasten   = 1 << 20                // with so many bytes, lines are written at once
+	hasten   = 1 << 20                // lines are written at once when they have this many bytes
 	keep     = 256 << 10              // the largest buffer in bytes that is used again
 	patience = 2 * time.Second        // how long Flush waits for a reader that takes nothing
 )

@@ -116,7 +116,7 @@ func MostValues(text string) int {
 		return n
 	}
 	n := 1
-	last := byte(0) // that is not white space
+	last := byte(0) // the last byte that is not white space
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; c {
 		case ' ', '\t', '\r', '\n':

@@ -151,7 +151,7 @@ func (r *reader) link(parent, last, child int32) int32 {
 	return child
 }
 
-// duplicate reports whether the object at the index at already has a member of that name. If it has more than fewMembers, seen has the names.
+// duplicate reports whether the object with index at already has a member of that name. If it has more than fewMembers, seen has the names.
 func (r *reader) duplicate(seen map[string]struct{}, at int32, key string) bool {
 	if seen == nil {
 		return r.tree.Member(at, key) != 0

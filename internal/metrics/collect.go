@@ -15,7 +15,7 @@ import (
 // A Collector collects what is counted, for a registry of Prometheus. It is safe for concurrent use.
 type Collector struct {
 	metrics *Metrics
-	codes   []string // by place
+	codes   []string // the codes by their indexes
 	sorted  []int    // codes with their indexes
 }
 

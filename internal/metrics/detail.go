@@ -16,10 +16,10 @@ var phases = [...]string{"validate", "wait", "compile", "prepare", "run", "reset
 
 // detail has the counters of a tool for Prometheus.
 type detail struct {
-	outcomes []atomic.Pointer[outcome]  // by the index of their code; nil if there was none
-	refused  []atomic.Uint64            // by the index of their code
+	outcomes []atomic.Pointer[outcome]  // outcomes by the index of their code; nil if there was none
+	refused  []atomic.Uint64            // refused calls by the index of their code
 	phases   [len(phases)]atomic.Uint64 // nanoseconds
-	uses     atomic.Pointer[[]*use]     // of capabilities
+	uses     atomic.Pointer[[]*use]     // the uses of capabilities
 	mu       sync.Mutex                 // held while outcomes or uses are added
 }
 

@@ -61,7 +61,7 @@ type counted struct {
 
 // figures are the figures of one tool, or of all others together.
 type figures struct {
-	path string // of others: Others
+	path string // the path of the tool, or Others
 	hour hour
 	*detail
 }

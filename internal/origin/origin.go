@@ -63,7 +63,7 @@ func parseName(s string) (name string, ok bool) {
 	if s == "" || len(s) > maxName {
 		return "", false
 	}
-	begin, upper := 0, false // of the label
+	begin, upper := 0, false // where the current label begins, and whether the name has capitals
 	for i := range len(s) {
 		switch c := s[i]; {
 		case c == '.':

@@ -22,8 +22,8 @@ import (
 
 // recorded is what is kept of a recorded request. Its spans are made when it has been answered, but their ids are known before.
 type recorded struct {
-	http    otel.SpanID // zero if the request came without HTTP
-	message otel.SpanID // of the MCP message; zero if there is none
+	http    otel.SpanID // the span of the HTTP request; zero if the request came without HTTP
+	message otel.SpanID // the span of the MCP message; zero if there is none
 	// inHTTP and inMessage are the parents of these two spans: a trace, and the caller's span in it, if there is one.
 	inHTTP, inMessage otel.SpanContext
 }

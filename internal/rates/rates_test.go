@@ -381,7 +381,7 @@ func TestRunningIsKept(t *testing.T) {
 		}
 	}
 	if kept < rates.Most*9/10 {
-		t.Errorf("of %d callers with a call that runs %d are known, want nearly %d", callers, kept, rates.Most)
+		t.Errorf("of %d callers with a running call, %d are known, want nearly %d", callers, kept, rates.Most)
 	}
 	for _, ticket := range tickets {
 		ticket.End()

@@ -20,11 +20,11 @@ import (
 const (
 	// roundTime is how long a round is.
 	roundTime = 100 * time.Millisecond
-	// idleRounds is after how many rounds a process sends a message even if it has nothing to tell, so that the others know that it is there.
+	// A process with nothing to tell sends a message every idleRounds rounds, so that the others know that it is there.
 	idleRounds = 5
-	// silence is after how long a process that sends nothing counts as gone.
+	// A process that sends nothing for as long as silence counts as gone.
 	silence = 1500 * time.Millisecond
-	// lateness is for how long a process may let calls through beyond the burst before the others' calls stop it.
+	// lateness is how long a process may let calls through beyond the burst before the others' calls stop it.
 	lateness = time.Second
 	// mostActive is how many principals of a shard are sent in a round. Others wait for the next round.
 	mostActive = 64
@@ -39,14 +39,14 @@ const (
 
 // A sharing says how a table shares its rates with others. The zero sharing is for a table that is alone.
 type sharing struct {
-	round atomic.Uint32 // 0 if it is alone
+	round atomic.Uint32 // the number of the current round; 0 if the table is alone
 	peers atomic.Int64  // how many processes there are, including this one
 }
 
 // A part is what an entry has in addition if its table is shared.
 type part struct {
 	round  uint32        // the round that reach belongs to
-	listed bool          // in active
+	listed bool          // whether the entry is in active
 	reach  time.Duration // how far ahead of now the entry's since may be
 	untold time.Duration // how far calls of this process have moved since that the others have not been told
 }
@@ -110,7 +110,7 @@ type sharer struct {
 	limiter *Limiter
 	peers   state.Peers
 	self    uint64
-	moves   []move // of a round
+	moves   []move // the moves of a round
 	message []byte
 
 	mu    sync.Mutex

@@ -134,8 +134,8 @@ func drain(all []*node, call *wasmtools.Call) {
 	}
 }
 
-// TestSharedRate makes more calls to three processes than a rate allows, in many ways: in any three seconds, together they let through what the rate
-// allows, to 10 %. A burst smaller than what is refilled in a round is too coarse for that: then it may be up to a quarter less.
+// TestSharedRate makes more calls to three processes than a rate allows, in many ways: in any three seconds, together they let through what the
+// rate allows, give or take 10 %. A burst smaller than what is refilled in a round is too coarse for that: then it may be up to a quarter less.
 func TestSharedRate(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

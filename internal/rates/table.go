@@ -11,8 +11,8 @@ import (
 // A table consists of shards, each with a lock of its own. A set is the group of places where one caller's entry can be.
 const (
 	shards = 64
-	sets   = 128 // of each shard
-	places = 16  // of each set
+	sets   = 128 // the number of sets of each shard
+	places = 16  // the number of places of each set
 	// Most is how many callers a table can count.
 	Most = shards * sets * places
 )

@@ -29,7 +29,7 @@ const (
 	maxName  = 512 // bytes
 	// maxEntries is how many entries a folder may have, since all are compared without regard to case.
 	maxEntries = 100_000
-	// abandoned is after how long an unfinished file is removed.
+	// abandoned is the age at which an unfinished file is removed.
 	abandoned = time.Hour
 )
 

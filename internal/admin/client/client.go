@@ -48,7 +48,7 @@ const (
 type Client struct {
 	base   string
 	token  string
-	path   string // of the socket, or ""
+	path   string // the path of the socket, or ""
 	asking *http.Transport
 
 	look, change time.Duration // lookTime and changeTime

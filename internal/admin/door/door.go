@@ -37,7 +37,7 @@ type Options struct {
 type Door struct {
 	target     *admin.Target
 	options    Options
-	operations map[string]*admin.Operation // by path
+	operations map[string]*admin.Operation // the operations by their paths
 	document   *web.Document
 }
 

@@ -248,7 +248,7 @@ pub extern "C" fn toolsrv_call(tool: i32) -> i32 { made(tool); common::at(tool) 
 			t.Errorf("the module of %s names %s, or does not name /src/target/", name, root)
 		}
 		if got, want := strings.Contains(said, "Compiling common"), name == "one"; got != want {
-			t.Errorf("%s has the common crate compiled: %t, want %t\n%s", name, got, want, said)
+			t.Errorf("%s compiled the common crate: %t, want %t\n%s", name, got, want, said)
 		}
 	}
 }

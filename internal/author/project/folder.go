@@ -69,7 +69,7 @@ func Init(dir string, s Scaffold) (*Folder, error) {
 
 // A step makes a file, a folder, or a project in a folder.
 type step struct {
-	name    string // with slashes
+	name    string // the path in the folder, with slashes
 	content []byte // nil for a folder
 	project *Scaffold
 }

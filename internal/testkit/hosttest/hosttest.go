@@ -17,7 +17,7 @@ import (
 type Guest struct {
 	Memory  []byte
 	ABI     hostcall.Call
-	Context context.Context // of waits
+	Context context.Context // the context of waits
 
 	Looks           int
 	Output, Failure string
@@ -25,7 +25,7 @@ type Guest struct {
 	Lines           []string // log lines: "source: line"
 	Uses            []hostcall.Use
 	Held, MostHeld  int64       // bytes
-	Descriptors     int64       // that are left
+	Descriptors     int64       // how many descriptors are left
 	Tallies         map[any]int // values by grant, which the calls inside a client's call share
 
 	Exports map[string]func(stack []uint64) // the guest's exports by name, parameters and results, such as "alloc(i)i"

@@ -237,7 +237,7 @@ func (c *Collector) Await(t testing.TB, what string, is func(s Span) bool) Span 
 	}
 }
 
-// Tree returns the spans of a trace, each on a line with those inside it below it, in the order in which they began.
+// Tree returns the spans of a trace as an indented tree, a line for each, in the order in which they began.
 func (c *Collector) Tree(trace string) string {
 	spans := c.Spans()
 	slices.SortStableFunc(spans, func(a, b Span) int { return a.Began.Compare(b.Began) })

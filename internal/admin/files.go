@@ -79,7 +79,7 @@ func put() Operation {
 		if err != nil || in.DryRun {
 			return done, err
 		}
-		end() // so that others need not wait until the file is served
+		end() // ends the turn early, so that others need not wait until the file is served
 		return done, r.await(ctx, at.FileID, done.Digest, true)
 	})
 }
@@ -185,7 +185,7 @@ func remove() Operation {
 		if err != nil {
 			return Placed{}, err
 		}
-		end() // so that others need not wait until the change is visible
+		end() // ends the turn early, so that others need not wait until the change is visible
 		return done, r.await(ctx, at.FileID, "", false)
 	})
 }

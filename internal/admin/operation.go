@@ -36,12 +36,12 @@ type Operation struct {
 	// Local is whether only callers over the socket may use it.
 	Local bool
 
-	secret            bool                   // its arguments may contain a secret, even in the wrong place, so no answer repeats any of them
+	secret            bool                   // the arguments may contain a secret, even in the wrong place, so no answer repeats any of them
 	arguments, result func() *schemas.Schema // made when they are first needed: commands need none, and all together take 15 ms
 	parameters        []parameter            // the parameters of the query
 	run               func(ctx context.Context, r *Request, arguments []byte) ([]byte, error)
 	copy              func(ctx context.Context, r *Request, w io.Writer) error // used in place of run
-	waits             bool                                                     // it may wait for events, until the service ends its streams
+	waits             bool                                                     // the operation may wait for events, until the service ends its streams
 	takes             int64                                                    // limit in bytes of a body that is not the arguments; 0 if the body is the arguments
 }
 

@@ -50,7 +50,7 @@ func bound(memory int64, b Bounds, began *atomic.Pointer[allowance]) (scarce boo
 		if err := syscall.Getrlimit(resource, &now); err != nil {
 			return false, err
 		}
-		if now.Max < most { // this process may not raise it
+		if now.Max < most { // this process may not raise the limit
 			most = now.Max
 			scarce = scarce || resource == syscall.RLIMIT_DATA
 		}

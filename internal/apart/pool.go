@@ -86,7 +86,7 @@ func (p *Pool) Do(ctx context.Context, w *Work) (fresh bool, err error) {
 		good, err = c.do(ctx, w)
 		fresh = c.served == 1
 		if err == nil {
-			p.put(c, good) // from here on, another goroutine may use the process
+			p.put(c, good) // another goroutine may use the process from here on
 			return fresh, nil
 		}
 	} else {

@@ -227,7 +227,7 @@ func (p *process) watch(most Limit) (done func() breach) {
 	go func() {
 		tick := time.NewTicker(lookTime)
 		defer tick.Stop()
-		var began Use // only now, so that short work is never measured
+		var began Use // opened only now, so that short work is never measured
 		looked := false
 		until := time.Now().Add(most.Time)
 		for {
@@ -249,7 +249,7 @@ func (p *process) watch(most Limit) (done func() breach) {
 						began, looked = u, true
 					}
 					switch {
-					case err != nil: // it is gone, or about to be
+					case err != nil: // the process is gone, or about to be
 					case u.User-began.User > most.CPU:
 						broke = breachCPU
 					case u.User+u.System-began.User-began.System > systemTimes*most.CPU:

@@ -76,7 +76,7 @@ func Serve[Q, A any](args []string, in io.Reader, out io.Writer, b Bounds, work 
 	jobs := make(chan *job)
 	ended := make(chan error, 2)
 	go func() {
-		from := bufio.NewReader(in) // with one, gob reads no more than it needs
+		from := bufio.NewReader(in) // with a buffered reader, gob reads no more than it needs
 		decoder := gob.NewDecoder(from)
 		for {
 			j := &job{}
@@ -88,7 +88,7 @@ func Serve[Q, A any](args []string, in io.Reader, out io.Writer, b Bounds, work 
 				j.payload = make([]byte, j.Size)
 				_, err = io.ReadFull(from, j.payload)
 			}
-			if err != nil { // also during work: nobody waits for it any more
+			if err != nil { // the process exits even during work: nobody waits for the result any more
 				ended <- err
 				return
 			}
@@ -97,7 +97,7 @@ func Serve[Q, A any](args []string, in io.Reader, out io.Writer, b Bounds, work 
 	}()
 	go func() {
 		encoder := gob.NewEncoder(out)
-		fail := encoder.Encode(&answer{Scarce: scarce}) // it is ready
+		fail := encoder.Encode(&answer{Scarce: scarce}) // says that the process is ready
 		heap := int64(0)
 		for fail == nil {
 			j := <-jobs

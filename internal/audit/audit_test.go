@@ -585,7 +585,7 @@ func TestManyVerify(t *testing.T) {
 				}
 			}()
 		}
-		synctest.Wait() // one walks
+		synctest.Wait() // one verification is running
 		left, leave := context.WithCancel(t.Context())
 		leave()
 		if _, err := l.Verify(left, nil); !errors.Is(err, context.Canceled) {

@@ -38,7 +38,7 @@ func (l *Log) Verify(ctx context.Context, known map[uint64]string) (Ends, error)
 	if err != nil {
 		return Ends{}, nil
 	}
-	var was chain // as this process knew it
+	var was chain // the chain as this process knew it
 	if l.loaded {
 		was = l.chain
 	}

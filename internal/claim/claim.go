@@ -14,7 +14,7 @@ import (
 type Rule struct {
 	Claim  string   // such as "groups"
 	Value  string   // a value of the claim; if it ends in *, any value with that prefix
-	Scopes []string // in the form that package scope reads
+	Scopes []string // scopes in the form that package scope reads
 	Rate   wasmtools.Rate
 }
 

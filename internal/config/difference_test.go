@@ -87,7 +87,7 @@ func TestDifferenceOfEachKey(t *testing.T) {
 		if !ok || value == "" && listed {
 			continue // tokens: the server names them
 		}
-		if !listed { // it needs a restart, or somebody has forgotten this
+		if !listed { // the key needs a restart, or somebody has forgotten to list it
 			if !slices.Contains(restarts, key) {
 				t.Errorf("%s: a reload takes it up, and says nothing", key)
 			}

@@ -23,7 +23,7 @@ const maxProblems = 10
 // A document is a TOML file that is being read: it knows where each key is, and collects the problems.
 type document struct {
 	scanner
-	known    map[string]key.Table // by name, to say where a misplaced key belongs; "" means the keys above the first table
+	known    map[string]key.Table // the tables by name, to say where a misplaced key belongs; "" stands for the keys above the first table
 	problems []problem
 }
 

@@ -79,7 +79,7 @@ func TestKeys(t *testing.T) {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| key | allowed | meaning |\n|---|---|---|\n", list.heading, list.text)
 		for _, key := range keysOf(t, list.begin) {
 			switch {
-			case list.place == "override." && said["limits."+key] == "" && key != "match": // it has its own row above
+			case list.place == "override." && said["limits."+key] == "" && key != "match": // the key has its own row above
 			case list.place != "rate." && slices.Contains([]string{"burst", "concurrent"}, key):
 			case list.place != "rate." && key == "rate":
 				b.WriteString("| `rate`, `burst`, `concurrent` | as of [rates](#rates) | how many calls may be made |\n")
@@ -136,7 +136,7 @@ func comments(t *testing.T) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		above := map[int]string{} // by the line below the comment
+		above := map[int]string{} // comments by the line below each
 		for _, c := range f.Comments {
 			above[set.Position(c.End()).Line+1] = strings.Join(strings.Fields(c.Text()), " ")
 		}

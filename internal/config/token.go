@@ -76,7 +76,7 @@ func (d *document) checkScopes(place string, scopes []string) {
 	}
 	for _, one := range scopes {
 		if scope.Check(one) != nil {
-			return // it has been reported already
+			return // the invalid scope has been reported already
 		}
 	}
 	if _, err := scope.Parse(scopes); err != nil {

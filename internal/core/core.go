@@ -347,7 +347,7 @@ func (s *Service) close() error {
 		errs = append(errs, s.sources.Close())
 	}
 	if s.scripts != nil {
-		_ = s.scripts.Close() // at worst, it leaves a folder behind
+		_ = s.scripts.Close() // if this fails, at worst a folder is left behind
 	}
 	if s.Engine != nil {
 		errs = append(errs, s.Engine.Close(context.Background()))

@@ -35,7 +35,7 @@ func (s *Service) WarnUnmatched() {
 	if len(c.Pins) > 0 {
 		for _, f := range s.Catalog.Files() {
 			files = append(files, f.Name)
-			if refused, ok := errors.AsType[*catalog.PinError](f.Err); ok { // its tools are known, although nobody may call them
+			if refused, ok := errors.AsType[*catalog.PinError](f.Err); ok { // the file's tools are known, although nobody may call them
 				paths = append(paths, refused.Paths...)
 			}
 		}
@@ -62,7 +62,7 @@ func (s *Service) WarnUnmatched() {
 
 // tellMended logs which earlier complaints no longer apply.
 func (s *Service) tellMended(before []complaint) {
-	wrong := make(map[string]bool, len(s.complaints)) // by text, since the numbers of entries in the keys may change
+	wrong := make(map[string]bool, len(s.complaints)) // complaints by their text, since the numbers of entries in the keys may change
 	for _, c := range s.complaints {
 		wrong[c.what] = true
 	}

@@ -65,7 +65,7 @@ func (k keeper) run(ctx context.Context) {
 			return
 		}
 		now := state{k.of.Catalog.Edits(), k.of.Versions.Bytes()}
-		if kept != nil && *kept == now { // only a switch or a reload, so there is no need to look at thousands of files
+		if kept != nil && *kept == now { // this was only a switch or a reload, so there is no need to look at thousands of files
 			continue
 		}
 		err := k.all(ctx)

@@ -81,7 +81,7 @@ const leastHidden = 20
 // Mask returns a text in which everything that looks like one of our tokens is masked, even if it is mistyped or cut off: clients put tokens where
 // they don't belong. The prefix stays.
 func Mask(s string) string {
-	const begin = len(Prefix) - 1 // of the prefix, before its last character
+	const begin = len(Prefix) - 1 // the length of the prefix without its last character
 	var b strings.Builder
 	rest := s
 	for from := 0; ; {

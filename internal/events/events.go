@@ -24,7 +24,7 @@ const (
 	toolRemoved  = "tool.removed"
 	toolSwitched = "tool.switched"
 	fileRefused  = "file.refused"
-	fileCleared  = "file.cleared" // it was refused, but is no longer
+	fileCleared  = "file.cleared" // the file was refused, but is no longer
 	audited      = "audit"
 	reset        = "reset"
 )
@@ -54,7 +54,7 @@ type Event struct {
 
 // frame returns the event as it is sent.
 func (e *Event) frame(to []byte) ([]byte, error) {
-	data, err := json.Marshal(e) // on one line: json.Marshal escapes what a client may take for the end of a line
+	data, err := json.Marshal(e) // the data is on one line: json.Marshal escapes what a client may take for the end of a line
 	if err != nil {
 		return to, err
 	}

@@ -188,7 +188,7 @@ func TestPages(t *testing.T) {
 		limit  int
 		match  func(*events.Event) bool
 		want   string
-		next   string // from where it goes on
+		next   string // the id to continue from
 		missed bool
 	}{
 		"the last ones":             {"", 2, every, "45", "", false},
@@ -257,7 +257,7 @@ func TestAlive(t *testing.T) {
 			t.Errorf("with other scopes, got %q", got)
 		}
 		w.callers.set("x", principal(t, "x", "math/*", "web/*"))
-		switchAll() // it gets no events from before it was told to read the lists
+		switchAll() // the listener gets no events from before it was told to read the lists
 		time.Sleep(time.Minute)
 		if got := r.take(); strings.Count(got, "event: ") != 1 || !strings.Contains(got, "event: reset\n") {
 			t.Errorf("with other scopes, and after a change, got %q", got)

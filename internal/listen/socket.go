@@ -50,7 +50,7 @@ func Adopt(l net.Listener) net.Listener {
 	path := u.Addr().String()
 	made, err := os.Lstat(path)
 	if err != nil {
-		return l // it has been removed
+		return l // the file has been removed
 	}
 	u.SetUnlinkOnClose(false)
 	return &socket{UnixListener: u, path: path, made: made}
@@ -130,7 +130,7 @@ func takeStale(ctx context.Context, path, setting string) (remedy string, err er
 	case err == nil:
 		_ = conn.Close()
 		fallthrough
-	case !errors.Is(err, syscall.ECONNREFUSED): // such as a full queue, or another user's file
+	case !errors.Is(err, syscall.ECONNREFUSED): // the error may mean a full queue, or another user's file
 		return "another program may be listening there: stop it, or set " + setting + " to another path", errors.Join(syscall.EADDRINUSE, err)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -30,8 +30,8 @@ const (
 	openAIDepth      = 10
 	openAIValues     = 1000    // values of all enums together
 	openAIText       = 120_000 // characters of all names and values together
-	openAILongEnum   = 250     // an enum with more values than this may only have
-	openAIEnumText   = 15_000  // this many characters together
+	openAILongEnum   = 250     // an enum with more values than this has a limit on their characters
+	openAIEnumText   = 15_000  // the most characters of the values of such an enum together
 
 	anthropicOptional = 24 // arguments that are not required
 	anthropicUnions   = 16 // arguments of several types

@@ -17,7 +17,7 @@ func TestError(t *testing.T) {
 	const secret = "hunter2"
 	for _, c := range []struct {
 		answer string
-		other  bool // it is a different error
+		other  bool // the error has nothing to do with HTTP
 	}{
 		{answer: secret + "\r\n"},
 		{answer: "220 " + secret + " ESMTP ready\r\n"},

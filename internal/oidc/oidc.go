@@ -292,7 +292,7 @@ func isUsable(k *jose.JSONWebKey) bool {
 	case *rsa.PublicKey:
 		return key.N.BitLen() >= 2048 && key.N.BitLen() <= 8192
 	}
-	return false // also for a private or secret key
+	return false // private and secret keys are not usable, either
 }
 
 // algorithms are the accepted ones: none with a shared secret, and none of doubtful strength.

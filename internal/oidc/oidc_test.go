@@ -166,8 +166,8 @@ func TestTokens(t *testing.T) {
 	at := func(d time.Duration) int64 { return time.Now().Add(d).Unix() }
 	for name, tt := range map[string]struct {
 		token string
-		want  string // the principal; "" if there is none
-		why   string // in the error; "" if there is none
+		want  string // the principal's name; "" if there is none
+		why   string // a part of the error; "" if there is none
 	}{
 		"ES256":                           {good, "ann", ""},
 		"RS256":                           {oidctest.SignIDToken(rs, "rs", "RS256", claims(p, nil)), "ann", ""},
@@ -433,7 +433,7 @@ func TestUnknownKeys(t *testing.T) {
 	key := ecKey(t)
 	p := newProvider(t, public(key, "1", "ES256"))
 	log := &testkit.Log{}
-	issuer := oidc.NewIssuer(p.URL, log.Logger(slog.LevelInfo)) // with the real pause
+	issuer := oidc.NewIssuer(p.URL, log.Logger(slog.LevelInfo)) // an issuer with the real pause between requests
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {

@@ -114,7 +114,7 @@ func (s *span) answered(status int) {
 		return
 	}
 	s.of = append(s.of, attribute.Int("http.response.status_code", status))
-	if s.failed == "" && status >= http.StatusBadRequest { // by the conventions for clients, although the tool may have expected it
+	if s.failed == "" && status >= http.StatusBadRequest { // the conventions for clients call this a failure, although the tool may have expected it
 		s.failed = strconv.Itoa(status)
 	}
 }
@@ -130,7 +130,7 @@ func (t *Tracer) Ended(ctx context.Context, r *invoke.Record) {
 	}
 	now := time.Now()
 	c.parts(&r.Times)
-	if c.isMessage { // its span is made when the message has been answered
+	if c.isMessage { // the message's span is made when the message has been answered
 		return
 	}
 	s := &span{in: c.in, id: c.own.SpanID(), name: "execute_tool " + nameOf(r.Path), kind: otel.SpanKindInternal, begun: c.begun, ended: now, failed: string(r.Code())}

@@ -89,7 +89,7 @@ func newExporter(o *Options) (*exporter, error) {
 	made, err := otlptracehttp.New(context.Background(),
 		otlptracehttp.WithEndpointURL(strings.TrimSuffix(o.Endpoint, "/")+"/v1/traces"),
 		otlptracehttp.WithHTTPClient(newClient(o, timeout)),
-		otlptracehttp.WithHeaders(map[string]string{}), // the client's, whatever the environment says
+		otlptracehttp.WithHeaders(map[string]string{}), // the client adds the headers, whatever the environment says
 		otlptracehttp.WithEncoding(otlptracehttp.EncodingProtobuf),
 		otlptracehttp.WithCompression(otlptracehttp.GzipCompression),
 		otlptracehttp.WithMaxRequestSize(maxBatch),

@@ -142,14 +142,14 @@ func (t *Tracer) chance() bool { return t.all || rand.Uint64() < t.least }
 
 // A span is a span that has ended.
 type span struct {
-	in     trace.SpanContext // its trace, and its parent if that has an id
+	in     trace.SpanContext // the span's trace, and its parent if that has an id
 	id     trace.SpanID
 	name   string
 	kind   trace.SpanKind
 	link   trace.SpanContext // the context of a span to link to; zero if there is none
 	begun  time.Time
 	ended  time.Time
-	failed string // its error.type; empty if it has not failed
+	failed string // the span's error.type; empty if the span has not failed
 	of     []attribute.KeyValue
 }
 

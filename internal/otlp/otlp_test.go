@@ -57,7 +57,7 @@ func TestBadCollectors(t *testing.T) {
 		name    string
 		timeout time.Duration
 		serve   http.HandlerFunc
-		want    string // in the log
+		want    string // a part of the log
 	}{
 		{"hangs", 300 * time.Millisecond, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() }, "timeout"},
 		{"fails", time.Minute, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "broken", http.StatusInternalServerError) }, "500 Internal Server Error"},

@@ -46,7 +46,7 @@ func Match(pattern, path string) bool {
 		_, retryPath, _ = strings.Cut(retryPath, "/")
 		pattern, path = retryPattern, retryPath
 	}
-	return true // and so does the rest of path, which is below
+	return true // the rest of path, if there is any, is below the namespace that matches
 }
 
 // matchesName reports whether one part of a pattern matches one name of a path.

@@ -89,7 +89,7 @@ func TestMillionAddresses(t *testing.T) {
 		addresses int
 	}{{parse(t, "10/s", 10, 0), 1_000_000}, {parse(t, "1/s", 0, 0), 200_000}, {parse(t, "100/h", 5, 3), 200_000}} {
 		r := test.rate
-		if testkit.Race(t) { // one goroutine; the race detector only makes it take twenty times as long
+		if testkit.Race(t) { // there is one goroutine; the race detector only makes the test take twenty times as long
 			test.addresses /= 50
 		}
 		synctest.Test(t, func(t *testing.T) {
@@ -107,11 +107,11 @@ func TestMillionAddresses(t *testing.T) {
 			for n := range test.addresses {
 				var raw [16]byte
 				raw[0] = 0x20
-				binary.BigEndian.PutUint64(raw[8:], rand.Uint64()) // of no account
+				binary.BigEndian.PutUint64(raw[8:], rand.Uint64()) // the lower half of the address does not matter
 				binary.BigEndian.PutUint32(raw[2:], uint32(n))
 				c.address = netip.AddrFrom16(raw)
 				calls := 1
-				if n%10 == 0 { // these flood, too
+				if n%10 == 0 { // these addresses flood, too
 					calls = 12
 				}
 				if got := taken(l, other, calls); got == 0 {

@@ -179,7 +179,7 @@ func (s *shard) collect(to []move) []move {
 	defer s.mu.Unlock()
 	for _, a := range s.active {
 		e, p := &s.entries[a.at], &s.parts[a.at]
-		if e.caller != a.caller { // it was forgotten
+		if e.caller != a.caller { // the entry was forgotten, and belongs to another caller now
 			continue
 		}
 		if p.listed = false; p.untold > 0 {

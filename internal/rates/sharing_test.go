@@ -84,7 +84,7 @@ func nodes(t *testing.T, n int) (all []*node) {
 		all = append(all, one)
 		time.Sleep(37 * time.Millisecond)
 	}
-	time.Sleep(time.Second) // until they have heard of each other
+	time.Sleep(time.Second) // waits until they have heard of each other
 	return all
 }
 
@@ -227,7 +227,7 @@ func TestSharedQuietly(t *testing.T) {
 func TestSharedSlowly(t *testing.T) {
 	t.Parallel()
 	hours := 6
-	if testkit.Race(t) { // with ten rounds a second each
+	if testkit.Race(t) { // hours with ten rounds a second each are too many for the race detector
 		hours = 1
 	}
 	synctest.Test(t, func(t *testing.T) {

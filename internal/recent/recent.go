@@ -142,7 +142,7 @@ func cost(bytes int) int { return bytes + 32 }
 func (r *Ring) After(number uint64, most int, forward bool, match func(*Line) bool) (lines []Line, last, missed uint64) {
 	r.mu.Lock()
 	first, last := r.last-uint64(len(r.lines))+1, r.last
-	if number > last { // of another process
+	if number > last { // the number is from another process
 		number = 0
 	}
 	from := max(number+1, first)

@@ -56,7 +56,7 @@ func forms(s string) iter.Seq[string] {
 			inner[form] = true
 		}
 		for form := range inner {
-			if !yield(form) || !yield(strings.ReplaceAll(form, " ", "+")) { // as it is after the escapes of a query are decoded
+			if !yield(form) || !yield(strings.ReplaceAll(form, " ", "+")) { // the form that is left after the escapes of a query are decoded
 				return
 			}
 			// Base64 in base64 leaves two bytes at each end open. In a short secret, an attacker could guess these separately.

@@ -35,7 +35,7 @@ func (l *lister) between(i int) int {
 	switch c := l.text[i]; {
 	case c == '\n' || c == '"':
 		l.begins = true
-	case c == '\\' && i+1 < len(l.text) && (l.text[i+1] == 'n' || l.text[i+1] == 'r' || l.text[i+1] == 't'): // of a string of JSON
+	case c == '\\' && i+1 < len(l.text) && (l.text[i+1] == 'n' || l.text[i+1] == 'r' || l.text[i+1] == 't'): // an escaped line break or tab in a JSON string
 		l.begins = l.text[i+1] != 't'
 		return i + 2
 	case c == ' ' && i+1 < l.dump && l.text[i+1] == ' ':

@@ -89,7 +89,7 @@ func TestForms(t *testing.T) {
 			}
 			var b strings.Builder
 			for i := range len(secret) {
-				if binary || secret[i] != '\n' { // since some escapes can't be followed by any character
+				if binary || secret[i] != '\n' { // some escapes can't be followed by every character
 					fmt.Fprintf(&b, format, secret[i])
 				}
 			}
@@ -183,7 +183,7 @@ func TestLists(t *testing.T) {
 			"long escapes of Python":     list(`\U%08x`),
 		} {
 			if secret[0] == 0xff && strings.Contains(name, "escapes") {
-				continue // these numbers are of characters
+				continue // these are the numbers of characters, not of bytes
 			}
 			got := r.String("see " + text + " there")
 			rest := strings.Replace(got, redact.Mark, "", 1)

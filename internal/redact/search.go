@@ -10,7 +10,7 @@ import (
 // An index knows patterns by their first bytes, and by the length and a hash of the remaining bytes. It does not store the patterns, so its size does
 // not depend on the length of secrets, and a text is read once for all secrets.
 type index struct {
-	base   uint64 // of the hash: it is secret, since otherwise authors could make two texts with the same hash
+	base   uint64 // the base of the hash: it is secret, since otherwise authors could make two texts with the same hash
 	groups map[uint64]group
 	filter []uint64 // a filter that wrongly passes one in 16 texts of eight bytes
 	shift  int
@@ -125,7 +125,7 @@ type search struct {
 	read    int    // bytes since the view began
 	window  uint64 // the last eight bytes
 	begins  [shortest]int
-	hash    uint64 // of all bytes since the first possible find
+	hash    uint64 // the hash of all bytes since the first possible find
 	pending []begun
 	found   []span
 }
@@ -133,9 +133,9 @@ type search struct {
 // A begun is a possible find: a text that begins like some patterns.
 type begun struct {
 	due   int // the value of read at its last byte
-	begin int // in the text
+	begin int // where the find begins in the text
 	first uint64
-	hash  uint64 // before its rest
+	hash  uint64 // the value of hash before the remaining bytes
 	length
 }
 

@@ -15,7 +15,7 @@ type Register[T any, G interface {
 	Equal(other any) bool
 }] struct {
 	mu     sync.Mutex
-	grants map[string][]registered[T] // by tools and their needs; some may belong to configurations that were only checked
+	grants map[string][]registered[T] // grants by tools and their needs; some may belong to configurations that were only checked
 }
 
 // A registered is a grant with its secrets.

@@ -36,18 +36,18 @@ type Store struct {
 	current atomic.Pointer[generation]
 
 	family  redact.Family
-	brought []broughtValue // by callers
+	brought []broughtValue // values that callers have set
 	values  *brought       // the Values in force; nil if there are none yet
 	index   atomic.Pointer[broughtIndex]
 }
 
 // A generation has the secrets between two changes. It never changes, except for the redactors that it remembers.
 type generation struct {
-	known map[string][]known       // by names, including callers' own
+	known map[string][]known       // secrets by their names, including callers' own
 	own   map[personal.ID][]string // the secrets that the operator has set for callers
 
 	mu        sync.Mutex
-	redactors map[string]*redact.Redactor // by names
+	redactors map[string]*redact.Redactor // remembered redactors by the names of their secrets
 	ownFound  map[personal.ID]*redact.Redactor
 }
 

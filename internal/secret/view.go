@@ -18,8 +18,8 @@ type View struct {
 
 // standing says in which configurations a grant stands.
 type standing struct {
-	last *Values // of the last configuration that has been in force, or of the first one
-	next *Values // of the latest configuration, which may never be in force; nil if none has been made since
+	last *Values // the values of the last configuration that has been in force, or of the first one
+	next *Values // the values of the latest configuration, which may never be in force; nil if none has been made since last
 }
 
 // newest returns the values of the latest configuration in which the grant stands, in force or not.

@@ -33,7 +33,7 @@ type Trust struct {
 // A checker checks the signatures of one signer.
 type checker struct {
 	Signer
-	key      verifier // for a key; the fields below are for an identity
+	key      verifier // checks signatures with a key; the fields below are for an identity
 	verifier *verify.Verifier
 	policy   verify.PolicyOption
 }

@@ -46,7 +46,7 @@ const Size = 16
 
 // Keys has the keys of one state. It is safe for concurrent use.
 type Keys struct {
-	own    *key // this process's own, for when the state can't be read
+	own    *key // this process's own key, for when the state can't be read
 	shared atomic.Pointer[[]*key]
 	space  state.Space      // nil if the keys are this process's own
 	alone  *trouble.Trouble // logs that the keys can't be read or made

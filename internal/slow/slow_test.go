@@ -21,7 +21,7 @@ func (door) Serve(x *web.Exchange) {
 	if err != nil {
 		panic(err)
 	}
-	time.Sleep(d) // in a bubble, where that takes no time
+	time.Sleep(d) // this takes no time in a synctest bubble
 	x.SetTool(x.Request().URL.Path[len("/toy.api"):])
 	x.Call().Times.Run = d
 	x.Send(http.StatusOK, []byte("1"))

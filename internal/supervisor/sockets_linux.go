@@ -23,7 +23,7 @@ const (
 func listeners() ([]net.Listener, error) {
 	value := os.Getenv(countVariable)
 	if value == "" || os.Getenv(pidVariable) != strconv.Itoa(os.Getpid()) {
-		return nil, nil // they are for an earlier process
+		return nil, nil // the sockets are for an earlier process
 	}
 	count, err := strconv.Atoi(value)
 	if err != nil || count < 0 || count > maxSockets {

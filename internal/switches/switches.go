@@ -32,8 +32,8 @@ type Switches struct {
 	space state.Space // nil if there is none
 
 	mu        sync.Mutex                  // held during a change; guards what follows
-	kept      map[string]wasmtools.Switch // by scope
-	version   uint64                      // of the record
+	kept      map[string]wasmtools.Switch // the stored switches by scope
+	version   uint64                      // the version of the record
 	passing   map[string]bool             // scopes that are switched only until the restart
 	unwritten int                         // changes of those
 }

@@ -35,7 +35,7 @@ type Source struct {
 	logger *slog.Logger
 	every  time.Duration
 	config *tls.Config
-	read   stamps // of the content that is in force or was refused; after Open, only Watch uses it
+	read   stamps // the stamps of the content that is in force or was refused; after Open, only Watch uses them
 	now    atomic.Pointer[content]
 }
 
@@ -49,7 +49,7 @@ type content struct {
 // Open reads the files.
 func Open(files Files, logger *slog.Logger) (*Source, error) {
 	s := &Source{files: files, logger: logger, every: lookEvery}
-	s.read = s.look() // before the files are read, so that a change in between is noticed later
+	s.read = s.look() // looks before the files are read, so that a change in between is noticed later
 	first, err := s.content()
 	if err != nil {
 		return nil, err

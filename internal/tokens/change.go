@@ -120,7 +120,7 @@ func (s *Store) Attenuate(ctx context.Context, by *wasmtools.Principal, spec Spe
 // Reserve returns what is wrong with the spec of a new token, or waits for the turn to make it. by is the principal whose token makes it, or nil. The
 // answer holds until release is called: nobody else who uses Reserve makes a token in the meantime.
 func (s *Store) Reserve(ctx context.Context, by *wasmtools.Principal, spec Spec) (release func(), err error) {
-	if err := s.check(by, spec); err != nil { // before the turn, since comparing scopes may take long
+	if err := s.check(by, spec); err != nil { // checked before the turn, since comparing scopes may take long
 		return nil, err
 	}
 	select {

@@ -38,7 +38,7 @@ type difference struct {
 // An entry is for one secret of a token.
 type entry struct {
 	principal *wasmtools.Principal
-	ends      int64 // in nanoseconds since 1970; 0 means never
+	ends      int64 // when the token expires, in nanoseconds since 1970; 0 means never
 	networks  []netip.Prefix
 	used      *atomic.Int64 // the minute of the last use; shared with later indexes
 }
@@ -50,7 +50,7 @@ type known struct {
 	record  record
 	wrong   error // why it is refused, although it has not expired
 
-	asked, of scope.Set // its own scopes, and those of its maker when scopes was computed from both
+	asked, of scope.Set // the token's own scopes, and its maker's scopes when scopes was last computed from both
 	scopes    scope.Set
 	rate      wasmtools.Rate // its own rate; its calls count for its maker, too
 	networks  []netip.Prefix
@@ -209,7 +209,7 @@ func (s *Store) publish() {
 			list(t)
 		}
 	} else {
-		next.parts, next.next = before.parts, before.next // this may be the end of a token that is gone; then all tokens are checked in vain
+		next.parts, next.next = before.parts, before.next // the next end may be that of a token that is gone; then all tokens are checked in vain
 		for _, key := range s.since.gone {
 			delete(part(key[0]), key)
 		}

@@ -39,7 +39,7 @@ type Options struct {
 type Store struct {
 	space   state.Space // nil if no token can be stored
 	log     *slog.Logger
-	mark    string // or empty
+	mark    string // the path of the mark, or empty
 	without bool   // whether tokens are made even without the mark
 	key     [32]byte
 	index   atomic.Pointer[index]
@@ -55,7 +55,7 @@ type Store struct {
 	known  map[string]*known
 	under  map[string]map[string]bool // the names of narrower tokens by their makers' names
 	since  difference                 // the last publication
-	uses   map[string]*atomic.Int64   // by id
+	uses   map[string]*atomic.Int64   // the last uses by id
 	issued bool                       // a token has been made once, so nobody is let in without one
 	noted  bool                       // the state says so, too, even if it has no token
 	synced bool                       // all tokens have been read once

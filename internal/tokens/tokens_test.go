@@ -180,7 +180,7 @@ func TestRevoke(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now, err := d.SetScopes(t.Context(), shown.ID, []string{"math/mul"}, state.Any); err != nil || now.Name != "ci/night" { // by its beginning
+	if now, err := d.SetScopes(t.Context(), shown.ID, []string{"math/mul"}, state.Any); err != nil || now.Name != "ci/night" { // the token is found by its beginning
 		t.Errorf("got %v, %v", now, err)
 	}
 	p, own := d.principal(child), d.principal(secret)
@@ -533,7 +533,7 @@ func TestScopes(t *testing.T) {
 	for _, step := range []struct {
 		name   string
 		scopes []string
-		want   string // of both
+		want   string // the scopes and roles of ci, and those of ci/x
 	}{
 		{"ci", []string{"math/*"}, "[math/*] [] [math/add] []"},
 		{"ci", nil, "[] [] [] []"},

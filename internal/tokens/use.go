@@ -17,7 +17,7 @@ const (
 
 // tend publishes an index when a token has expired, so that subscribers learn of it, and writes when tokens were last used.
 func (s *Store) tend(ctx context.Context) {
-	written := map[string]int64{} // by id
+	written := map[string]int64{} // the written uses by id
 	s.mu.Lock()
 	for id, use := range s.uses {
 		written[id] = use.Load()

@@ -35,7 +35,7 @@ type Body struct {
 	timer  *time.Timer
 
 	begun  bool
-	waited time.Duration // for the bytes of this window; the time that the reader takes between two reads does not count
+	waited time.Duration // how long reads waited for the bytes of this window, without the reader's own time between reads
 	came   int64         // bytes in this window
 }
 

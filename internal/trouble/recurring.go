@@ -21,7 +21,7 @@ type Recurring struct {
 	level  slog.Level
 	begins string
 	ends   string
-	on     atomic.Bool // it was logged, and its end was not
+	on     atomic.Bool // the trouble was logged, and its end was not
 
 	mu     sync.Mutex
 	told   time.Time // when it was last logged; zero if it was not, or is over

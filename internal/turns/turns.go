@@ -82,7 +82,7 @@ func (p *Places[P, K]) Enter(ctx context.Context, party P, key K) error {
 	case <-ctx.Done():
 	}
 	if !p.withdraw(party, key, turn) {
-		p.Leave(party, key) // it got a place at the same moment
+		p.Leave(party, key) // the request got a place at the same moment
 	}
 	return context.Cause(ctx)
 }

@@ -62,7 +62,7 @@ func TestTurns(t *testing.T) {
 		}
 		p.Leave("", last)
 		wait(gone, "b")
-		expect("b", 0) // it need not wait
+		expect("b", 0) // the request need not wait
 		p.Leave("", "b")
 		if p.Free() != 1 {
 			t.Errorf("in the end %d places are free", p.Free())

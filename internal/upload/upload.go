@@ -126,7 +126,7 @@ func takesScripts(folder *os.Root) error {
 type File struct {
 	folder *os.Root // the folder that it will be in
 	base   string
-	temp   string // its temporary name; empty once it is in its place
+	temp   string // the file's temporary name; empty once the file is in its place
 	file   *os.File
 	sum    hash.Hash
 	size   int64
@@ -173,7 +173,7 @@ func (f *File) sweep() {
 	}
 	for _, name := range names {
 		if info, err := f.folder.Lstat(name); strings.HasPrefix(name, temporary) && err == nil && time.Since(info.ModTime()) > abandoned {
-			_ = f.folder.Remove(name) // at worst, the file takes room
+			_ = f.folder.Remove(name) // if this fails, at worst the file takes room
 		}
 	}
 }

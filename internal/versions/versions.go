@@ -66,7 +66,7 @@ type Version struct {
 	// Since is when it was last stored: shortly after it began to be served, or was served again.
 	Since time.Time
 
-	name string // in the folder
+	name string // the version's name in the folder
 }
 
 // Options say where versions are stored, and how many.
@@ -85,7 +85,7 @@ type Options struct {
 // A Store keeps versions. It is safe for concurrent use.
 type Store struct {
 	options Options
-	path    string // of the folder
+	path    string // the path of the folder
 
 	change sync.Mutex // held while the folder, or the rollbacks in the state, are changed
 	mu     sync.Mutex // guards what follows
@@ -95,7 +95,7 @@ type Store struct {
 	live   map[place]bool // the files that exist; nil if they are not known
 
 	rollbacks map[File]Rollback
-	version   uint64 // of their record
+	version   uint64 // the version of the record of the rollbacks
 }
 
 // Open returns the store, with its rollbacks. An error says why the rollbacks can't be read; the Store can be used all the same, but has none. The

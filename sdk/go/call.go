@@ -13,7 +13,7 @@ import (
 // has no deadline, so that a test can pass new(toolsrv.Call). Within a guest only the goroutine of the call may use it.
 type Call struct {
 	log func(level Level, message string)
-	// In tests; a guest has the host instead.
+	// These fields are for tests; in a guest the host does their work.
 	progress func(done, total float64, message string)
 	deadline time.Time // zero: none
 	host     double.Host

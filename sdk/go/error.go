@@ -16,7 +16,7 @@ type Error struct {
 	Code string
 	// Message is a sentence for the client: what is wrong, where, and what to do. Clients see only 8 KiB of a longer one.
 	Message string
-	// Status is the HTTP status, 400 to 599, or 0 for 400. Any other is the tool's fault, and gives 500.
+	// Status is the HTTP status, 400 to 599, or 0 for 400. Any other value is the tool's fault, and gives 500.
 	Status int
 	// Data is any further data that JSON can express, or nil. The host accepts 64 KiB of JSON for the whole error.
 	Data any
@@ -64,8 +64,8 @@ func (f *Failure) Error() string {
 // statusFailure is the status of a call that fails by a Failure: what the tool depends on is at fault, not who calls it.
 const statusFailure = 502
 
-// AsError returns what a client sees of err, which is not nil: the [*Error] in it with the message of the whole, or one made from the
-// [*Failure] in it, or one with only the message.
+// AsError returns what a client sees of err, which is not nil: the [*Error] that it wraps, with the whole text of err as the message; or an Error
+// made from the [*Failure] that it wraps; or an Error with only the message.
 func AsError(err error) *Error {
 	out := &Error{}
 	if e, ok := AsType[*Error](err); ok && e != nil {

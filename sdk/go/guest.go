@@ -32,7 +32,7 @@ func hostLog(level int32, ptr unsafe.Pointer, size uint32)
 //go:wasmimport toolsrv_v1 deadline
 func hostDeadline() int64
 
-// Nor does one whose tools don't report progress import this.
+// A guest whose tools don't report progress does not import this, either.
 //
 //go:wasmimport toolsrv_v1 progress
 func hostProgress(done, total float64, ptr unsafe.Pointer, size uint32)
@@ -118,7 +118,7 @@ func (c *Call) left() (time.Duration, bool) {
 // Value implements [context.Context]. It returns nil.
 func (c *Call) Value(any) any { return nil }
 
-// report tells the host. A Call that was made by a tool reports, too: there is one call only.
+// report tells the host about progress. A Call that the tool made itself reports, too, since a guest has only one call.
 func (c *Call) report(done, total float64, message string) {
 	hostProgress(done, total, unsafe.Pointer(unsafe.StringData(message)), uint32(len(message)))
 	runtime.KeepAlive(message)

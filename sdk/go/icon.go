@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// check reports what of an icon the server would refuse, or nil. It goes byte by byte, because package regexp would double the
+// check reports which part of an icon the server would refuse, or nil. It goes byte by byte, because package regexp would double the
 // size of small modules.
 func (i Icon) check() error {
 	if err := i.checkSrc(); err != nil {

@@ -9,7 +9,7 @@ func memorySize(index int32) int32
 func memoryGrow(index, pages int32) int32
 
 // TinyGo doubles the memory each time it is full, so a tool never has more than its first memory times a power of two:
-// one of 9 pages would be out of memory at 36 of the 64 MiB that it may have. From 16 pages on it reaches the last.
+// a tool that starts with 9 pages would run out of memory at 36 of its 64 MiB. One that starts with 16 pages can use all 64.
 var _ = func() int32 {
 	pages := memorySize(0)
 	wanted := int32(1)

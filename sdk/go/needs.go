@@ -10,19 +10,19 @@ import (
 	"github.com/toolsrv/toolsrv/sdk/go/internal/typed"
 )
 
-// Needs declare what a module or a tool can't do without, beyond computing. The operator sees them and grants them or not; a tool without
-// one that it needs is not served. What is not declared can't be used, whatever is granted. All of them may be left out.
+// Needs declare what a module or a tool can't do without, beyond computing. The operator sees them and grants them or not; a tool that lacks one of
+// its needs is not served. What is not declared can't be used, whatever is granted. All of them may be left out.
 type Needs struct {
 	// HTTP are the beginnings of the URLs that package http sends requests to: an origin such as "https://api.example.com", one with a path
 	// up to a slash such as "https://api.example.com/v2/", or one with * for everything before a domain, such as "https://*.example.com".
 	HTTP []string
 	// KV is whether package kv keeps anything.
 	KV bool
-	// Secrets are the names of those that package secrets reads.
+	// Secrets are the names of the secrets that package secrets reads.
 	Secrets []string
 	// Settings is a value of the struct into which package settings reads them. Only its type counts. It can be declared only for a module.
 	Settings any
-	// Tools are the paths of those that package tools calls.
+	// Tools are the paths of the tools that package tools calls.
 	Tools []string
 	// Files are the names of folders that the tool reads, which are at the root: "geo" is /geo.
 	Files []string

@@ -100,7 +100,7 @@ func (h Hint) value() *bool {
 	return &yes
 }
 
-// check reports what of the options the server would refuse, or nil.
+// check reports which option the server would refuse, or nil.
 func (o Options) check() error {
 	if err := checkTitle(o.Title); err != nil {
 		return fmt.Errorf("its title: %w", err)

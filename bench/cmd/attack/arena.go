@@ -23,7 +23,7 @@ type arena struct {
 	after     []func()
 }
 
-// tell adds to the attack's line.
+// tell adds an observation to the attack's line.
 func (a *arena) tell(format string, arguments ...any) {
 	a.facts = append(a.facts, fmt.Sprintf(format, arguments...))
 }

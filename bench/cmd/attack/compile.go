@@ -83,10 +83,10 @@ func attackCompile(ctx context.Context, a *arena) error {
 		{Bodies: []assemble.Body{assemble.TableFills(3000)}, Elements: []int{1}}, // 30 KB took 13 s
 		{Bodies: []assemble.Body{assemble.Minima(384_000)}},                      // took 960 MB
 		{Bodies: tiny}, // took 17.8 s
-		{Bodies: []assemble.Body{assemble.Fills(300, 300)}},                       // which may be small enough
+		{Bodies: []assemble.Body{assemble.Fills(300, 300)}},                       // it may be small enough to be accepted
 		{Bodies: []assemble.Body{assemble.Live(600, 5000)}},                       // it is expensive but accepted
 		{Bodies: slices.Repeat([]assemble.Body{assemble.Locals(100, 2500)}, 24)},  // and several functions
-		{Bodies: []assemble.Body{assemble.TableFills(1000)}, Elements: []int{10}}, // which may be small enough, too
+		{Bodies: []assemble.Body{assemble.TableFills(1000)}, Elements: []int{10}}, // it, too, may be small enough to be accepted
 	}
 	var answers tally
 	for i, t := range bombs {
@@ -195,7 +195,8 @@ func dearBodies(kind int) (bodies []assemble.Body) {
 	return bodies
 }
 
-// replaces replaces a tool by another version, and returns how long it took until that was served, as the digest in the list of tools shows.
+// replaces puts another version in a tool's place, and returns how long it took until that version was served, as the digest in the list of tools
+// shows.
 func (a *arena) replaces(ctx context.Context, s *service.Service, t assemble.Tool) (time.Duration, error) {
 	module, err := t.Module()
 	if err != nil {

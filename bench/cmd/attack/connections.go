@@ -53,7 +53,7 @@ func attackHeadLines(ctx context.Context, a *arena) error {
 	return a.besiegeWithin(ctx, 512<<20, 9_500, head.String(), true)
 }
 
-// attackBodies attacks a server that asks for no token.
+// attackBodies attacks a server that requires no token.
 func attackBodies(ctx context.Context, a *arena) error {
 	const size = 65_000
 	return a.besiegeWithin(ctx, 512<<20, 9_500, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{\"a\":\"%s",
@@ -174,7 +174,7 @@ func (w *witness) look(ctx context.Context, long time.Duration) error {
 		}{
 			{"/healthz", func() error { return w.probe(ctx) }},
 			{"a call", func() error { return w.call(ctx, w.fresh) }},
-			{"a call over a connection that was there", func() error { return w.call(ctx, w.kept) }},
+			{"a call over an existing connection", func() error { return w.call(ctx, w.kept) }},
 		} {
 			asked := time.Now()
 			err := ask.how()

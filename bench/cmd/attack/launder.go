@@ -43,7 +43,7 @@ def spill() -> str:
 
 @tool(needs=Needs(tools=["attack/launder", "attack/spill"]))
 def many(number: int) -> int:
-    """Have requests sent, and a secret said."""
+    """Have requests sent and a secret printed."""
     more(2)
     for _ in range(20):
         tools.call("attack/spill")
@@ -85,7 +85,7 @@ http_requests = %d
 		return err
 	}
 	got := load{clients: 1, path: times(calls, func(int) string { return "/" + namespace + "/many" }), output: func(i int) string { return fmt.Sprint(i) }}.run(ctx, s)
-	a.tell("%v, %d requests arrived, and %d lines of log tell of the secret", &got, arrived.Load(), spilt.Load())
+	a.tell("%v, %d requests arrived, and %d log lines mention the secret", &got, arrived.Load(), spilt.Load())
 	if err := got.judge(s); err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ http_requests = %d
 		return fmt.Errorf("%d calls sent %d requests, want %d", calls, n, limit*calls)
 	}
 	if n := spilt.Load(); n != calls {
-		return fmt.Errorf("%d calls wrote %d lines of log that tell of a secret, want one each", calls, n)
+		return fmt.Errorf("%d calls wrote %d log lines that mention a secret, want one each", calls, n)
 	}
 	return nil
 }

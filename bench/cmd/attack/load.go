@@ -162,11 +162,11 @@ func (t *tally) judge(s *service.Service) error {
 	return nil
 }
 
-// String is what an attack's line says of it.
+// String returns the tally's part of an attack's line.
 func (t *tally) String() string {
 	text := fmt.Sprintf("%d served, %d refused", t.served, t.refused)
 	if t.allowed > 0 {
-		text += fmt.Sprintf(", %d failed as they may", t.allowed)
+		text += fmt.Sprintf(", %d failed in allowed ways", t.allowed)
 	}
 	if t.wrong > 0 {
 		text += fmt.Sprintf(", %d WRONG", t.wrong)
@@ -182,7 +182,7 @@ func (t *tally) at(percent float64) time.Duration {
 	return measure.Percentile(t.times, percent)
 }
 
-// answers is judge for a server that has been stopped since.
+// answers is like judge, but for a server that has been stopped in the meantime.
 func (t *tally) answers() error {
 	if t.wrong > 0 {
 		return fmt.Errorf("%d answers were neither right nor 503, such as: %s", t.wrong, strings.Join(t.first, " | "))

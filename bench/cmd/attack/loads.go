@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// The attacks on the memory that loading files takes, and on what is kept of them, in control groups.
+// The attacks, in control groups, on the memory that loading files takes, and on the memory that loaded files keep.
 
 const mib = 1 << 20
 

@@ -32,7 +32,7 @@ func nonsense() []sent {
 	}
 }
 
-// A sent is a request and the status that it gets.
+// A sent is a request and the status that its answer must have.
 type sent struct {
 	status             int
 	method, path, body string

@@ -20,13 +20,13 @@ var (
 
 @tool
 def t%[1]d(number: int) -> int:
-    """Return a number of this tool's."""
+    """Return this tool's number."""
     return %[1]d
 `}
 	javascript = language{"javascript", ".js", `import { tool } from "toolsrv";
 
 export const t%[1]d = tool({
-  description: "Return a number of this tool's.",
+  description: "Return this tool's number.",
   parameters: { type: "object", properties: { number: { type: "integer" } } },
   run: () => %[1]d,
 });

@@ -41,7 +41,7 @@ func serveSmall(ctx context.Context, a *arena, most int64, l language) error {
 	first := load{clients: 1, output: func(int) string { return fmt.Sprint(scripts - 1) }, allow: []string{"not_found", "tool_timeout"}}
 	for served := 0; served == 0; {
 		if ctx.Err() != nil {
-			return errors.Join(s.Died(), fmt.Errorf("no script was answered in %v", time.Since(begin)))
+			return errors.Join(s.Died(), fmt.Errorf("no script answered in %v", time.Since(begin)))
 		}
 		first.path = times(1, func(int) string { return path(scripts - 1) })
 		got := first.run(ctx, s)

@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
-// A service runs the measured tools, without doors.
+// A service runs the measured tools, without REST or MCP in front of them.
 type service struct {
 	*toolsrv.Service
 	files string // the folder with their files and the cache
@@ -76,7 +76,7 @@ func (s *service) close() error {
 	return errors.Join(err, os.RemoveAll(s.files))
 }
 
-// call calls a tool as a door does.
+// call calls a tool as REST and MCP do.
 func (s *service) call(ctx context.Context, path, arguments, want string) error {
 	route, err := invoke.Find(s.Table.Current(), path, wasmtools.Everybody())
 	if err != nil {

@@ -18,13 +18,13 @@ var failures = []struct {
 	servers  string
 	whatToDo string
 }{
-	{`^server\d: (kill|SIGSTOP)`, "a server is killed, or hangs", "The others serve on. Only its running calls are lost.",
+	{`^server\d: (kill|SIGSTOP)`, "a server is killed, or hangs", "The others go on serving. Only the calls that ran on the failed server are lost.",
 		"Have the balancer ask `/readyz` each second, and pass a call on to the next server only where none was reached. Start the server again."},
 	{`^upgrade`, "a new version", "Old and new servers share the state. A day after the last old one, newer forms of records are written, as the log says; then the old version no longer starts.",
 		"One server after the other, within a day: take it out of the balancer, SIGTERM, start the new one. Going back is the same within that day; later it needs an older copy of the bucket."},
-	{`^(server\d: cut off|all nodes: kill)`, "NATS is away: network, nodes, credentials", "They serve with what they knew, also tokens that were revoked elsewhere meanwhile. Admin calls and writes of tools end with `unavailable`; changes `--until-restart` work on the server's machine. `/readyz` stays 200 and has `\"state\":\"cut off\"`, `toolsrv status` says since when and why, `toolsrv_state_cut_off` is 1.",
+	{`^(server\d: cut off|all nodes: kill)`, "NATS is away: network, nodes, credentials", "They serve with their copy of the state, so they still accept tokens that were revoked elsewhere meanwhile. Admin calls and writes of tools end with `unavailable`; changes `--until-restart` work on the server's machine. `/readyz` stays 200 and has `\"state\":\"cut off\"`, `toolsrv status` says since when and why, `toolsrv_state_cut_off` is 1.",
 		"Bring NATS back. Servers notice within a second, take up what they missed, and log `the state is complete again`."},
-	{`^node\d: (kill|SIGSTOP)`, "a node of NATS is killed or hangs", "Nothing, unless it led the bucket: then writes wait or are refused until another does, up to 10 s.", "Start it."},
+	{`^node\d: (kill|SIGSTOP)`, "a node of NATS is killed or hangs", "Nothing, unless the node led the bucket: then writes wait or are refused until another node leads it, up to 10 s.", "Start it."},
 	{`^node\d: cut off`, "a node is cut off from the others", "Servers that are connected to it count as cut off, and go to another node within some 12 s.", "Mend the network."},
 	{`^two nodes`, "no majority of nodes", "Reads go on. A write ends after 4 s, and others are refused at once for 3 s after that.", "Start nodes; a stream needs two of three. Writes go on some 8 s later."},
 	{`: slow to`, "NATS is slow", "Writes take up to 4 s: see `toolsrv_state_write_seconds`.", "Look at its disks and network."},
@@ -39,7 +39,7 @@ func TestFailuresPage(t *testing.T) {
 	t.Parallel()
 	const page = "../../../docs/generated/failures.md"
 	var b strings.Builder
-	b.WriteString("# Failures\n\nWhat [servers with one state](../operations.md#several-servers-with-one-state) do when something fails. `make chaos` has nearly all of it happen under load, and counts what is lost. Written by `go test ./cmd/chaos -run TestFailuresPage -update` in `bench`.\n\n| what | what servers do | what to do |\n|---|---|---|\n")
+	b.WriteString("# Failures\n\nWhat [servers with one state](../operations.md#several-servers-with-one-state) do when something fails. `make chaos` causes nearly all of it under load, and counts what is lost. Written by `go test ./cmd/chaos -run TestFailuresPage -update` in `bench`.\n\n| what | what servers do | what to do |\n|---|---|---|\n")
 	made := map[string]int{}
 	for _, f := range failures {
 		b.WriteString("| " + f.what + " | " + f.servers + " | " + f.whatToDo + " |\n")
@@ -60,7 +60,7 @@ func TestFailuresPage(t *testing.T) {
 	}
 	for _, f := range failures {
 		if f.faults != "" && made[f.what] == 0 {
-			t.Errorf("no fault of a run is called as %q has it: %s", f.what, f.faults)
+			t.Errorf("no fault of a run has a name that %q matches: %s", f.what, f.faults)
 		}
 	}
 	if *update {
@@ -73,6 +73,6 @@ func TestFailuresPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != b.String() {
-		t.Error("docs/generated/failures.md is not what failures says: go test ./cmd/chaos -run TestFailuresPage -update in bench writes it")
+		t.Error("docs/generated/failures.md differs from failures: go test ./cmd/chaos -run TestFailuresPage -update in bench writes it")
 	}
 }

@@ -36,7 +36,7 @@ type pace struct {
 }
 
 func (*pace) name() string {
-	return "calls that a rate let through, of those it has, refused, seconds in which servers said they were cut off"
+	return "calls let through, calls that the rate allows, refused, seconds in which servers said they were cut off"
 }
 
 // load implements trial.
@@ -94,7 +94,7 @@ func (p *pace) load(ctx context.Context, f fault, l *ledger) {
 	has := paced * took.Seconds()
 	p.sum = fmt.Sprintf("%d, %.0f, %d, %.1f", passed.Load(), has, refused.Load(), cut.Seconds())
 	if float64(passed.Load()) > most {
-		p.wrong = append(p.wrong, fmt.Sprintf("%d calls were let through in %v, of a rate of %d/s, while servers said for %v that they were cut off: more than %.0f", passed.Load(), took.Round(time.Millisecond), paced, cut.Round(time.Millisecond), most))
+		p.wrong = append(p.wrong, fmt.Sprintf("%d calls were let through in %v, with a rate of %d/s, while servers said for %v that they were cut off: more than %.0f", passed.Load(), took.Round(time.Millisecond), paced, cut.Round(time.Millisecond), most))
 	}
 }
 

@@ -49,7 +49,7 @@ type shelf struct {
 	*world
 	mu      sync.Mutex
 	files   [shelved]shelvedFile
-	number  int // of the last version
+	number  int // the number of the last version
 	changed int
 	refused int
 	called  int

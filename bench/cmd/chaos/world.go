@@ -268,7 +268,7 @@ func (w *world) agreed(ctx context.Context) error {
 					if found {
 						break
 					}
-					if err := pause(fmt.Errorf("%s has not the change of %s: %w", other.name, r.name, errors.Join(err))); err != nil {
+					if err := pause(fmt.Errorf("%s does not have the change of %s: %w", other.name, r.name, errors.Join(err))); err != nil {
 						return err
 					}
 				}
@@ -333,7 +333,7 @@ func (w *world) verify(ctx context.Context, l *ledger, prefix string) (wrong []s
 				}
 			}
 			if gone > 0 {
-				say("%d keys are gone that were answered", gone)
+				say("%d keys whose writes were confirmed are gone", gone)
 			}
 		}
 	}

@@ -75,7 +75,7 @@ func (b *bench) cancel(ctx context.Context) (err error) {
 		}
 	}
 	half, p99 := measure.Percentile(took, 50), measure.Percentile(took, 99)
-	b.report.Explain("%d calls of a guest that computes for ever: from closing the connection to the end of the call %v at the median, %v at the 99th percentile", calls, half, p99)
+	b.report.Explain("%d calls of a guest that computes forever: from closing the connection to the end of the call %v at the median, %v at the 99th percentile", calls, half, p99)
 	b.report.Figure("mcp_cancel_ms", p99.Seconds()*1e3)
 	return b.plainCancel(ctx, calls)
 }
@@ -96,7 +96,7 @@ func (b *bench) plainCancel(ctx context.Context, calls int) error {
 		return err
 	}
 	half, p99 := measure.Percentile(took, 50), measure.Percentile(took, 99)
-	b.report.Explain("a goroutine that computes for ever, in a plain Go server: %v at the median, %v at the 99th percentile", half, p99)
+	b.report.Explain("a goroutine that computes forever, in a plain Go server: %v at the median, %v at the 99th percentile", half, p99)
 	b.report.Figure("plain_cancel_ms", p99.Seconds()*1e3)
 	return nil
 }

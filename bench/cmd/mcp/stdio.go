@@ -36,7 +36,7 @@ func (b *bench) stdio(ctx context.Context) error {
 			return err
 		}
 		if tools != all || tools < len(files) {
-			return fmt.Errorf("%d files are %d tools, and once %d", len(files), all, tools)
+			return fmt.Errorf("%d files have %d tools, and once had %d", len(files), all, tools)
 		}
 		times, busy = append(times, took.Seconds()*1e3), append(busy, processor.Seconds()*1e3)
 	}
@@ -46,7 +46,7 @@ func (b *bench) stdio(ctx context.Context) error {
 	return nil
 }
 
-// firstAnswer starts the server over stdio, and returns how long it took to list its tools, how much processor time it used in all, and
+// firstAnswer starts the server over stdio, and returns how long it took to list its tools, how much processor time it used in total, and
 // how many tools there are.
 func (b *bench) firstAnswer(ctx context.Context, directory string) (took, processor time.Duration, tools int, err error) {
 	c := exec.CommandContext(ctx, b.server, "mcp", directory)

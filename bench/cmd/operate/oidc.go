@@ -65,7 +65,7 @@ func (b *bench) oidc(ctx context.Context) error {
 			break
 		}
 		if time.Now().After(deadline) {
-			return errors.Join(errors.New("the token is not taken"), err)
+			return errors.Join(errors.New("the token is not accepted"), err)
 		}
 	}
 	measured := func(n int, next func(i int) (*http.Request, error)) (list []time.Duration, err error) {
@@ -78,7 +78,7 @@ func (b *bench) oidc(ctx context.Context) error {
 			p, err := v.Verify(q)
 			list = append(list, time.Since(begun))
 			if p == nil {
-				return nil, errors.Join(errors.New("the token is not taken"), err)
+				return nil, errors.Join(errors.New("the token is not accepted"), err)
 			}
 		}
 		return list, nil

@@ -65,15 +65,15 @@ func (b *bench) idle(ctx context.Context) error {
 	if err := json.Unmarshal(text, &h); err != nil {
 		return err
 	}
-	b.report.Explain("%d different small Rust tools served (catalog, schemas, documents) and compiled, none called: %d KiB each; each called once, idle since: %d KiB each, %d file descriptors and %d mappings in all",
+	b.report.Explain("%d different small Rust tools served (catalog, schemas, documents) and compiled, none called: %d KiB each; each called once, idle since: %d KiB each, %d file descriptors and %d mappings in total",
 		many, h.Loaded/many/1024, h.Called/many/1024, h.Files, h.Maps)
 	b.report.Figure("idle_kib_per_tool", float64(h.Loaded)/many/1024)
 	b.report.Figure("idle_called_kib_per_tool", float64(h.Called)/many/1024)
 	return nil
 }
 
-// idleChild is that process. Before the first measurement it has served and called one tool, so that everything that any server needs is allocated
-// already.
+// idleChild is the process that idle measures. Before the first measurement it has served and called one tool, so that everything that any server
+// needs is allocated already.
 func idleChild(arguments []string, out io.Writer) error {
 	flags := flag.NewFlagSet(idleCommand, flag.ContinueOnError)
 	tools := flags.String("tools", "", "the directory of the tools")
@@ -147,7 +147,8 @@ func idleChild(arguments []string, out io.Writer) error {
 	return json.NewEncoder(out).Encode(h)
 }
 
-// compileAll waits until the programs of a directory are compiled. The catalog has loaded them; these are second holds.
+// compileAll waits until the programs of a directory are compiled. The catalog has loaded them already; here each is loaded once more, only to wait
+// for it.
 func compileAll(ctx context.Context, engine *sandbox.Engine, directory string) error {
 	entries, err := os.ReadDir(directory)
 	if err != nil {

@@ -37,9 +37,9 @@ func run(ctx context.Context, arguments []string, out, _ io.Writer) error {
 	flags := flag.NewFlagSet("scale", flag.ContinueOnError)
 	guests := flags.String("guests", "build/bench", "the directory of the built guests")
 	server := flags.String("server", "bin/toolsrv", "the server's binary")
-	tools := flags.String("tools", "", "numbers of tools, separated by commas; 1000,10000, or 2,10,100 of an engine")
+	tools := flags.String("tools", "", "numbers of tools, separated by commas; the default is 1000,10000, or 2,10,100 with -engine")
 	name := flags.String("engine", "", "the engine of the tools' scripts")
-	cold := flags.String("scripts", "", "a number of scripts of an engine that a server starts with, in place of tools")
+	cold := flags.String("scripts", "", "start a server with this many scripts of an engine, in place of tools")
 	changes := flags.Bool("changes", false, "measure what changes take, in place of starts")
 	tokens := flags.String("principals", "", "numbers of tokens, separated by commas, in place of tools")
 	if err := flags.Parse(arguments); err != nil {

@@ -115,7 +115,7 @@ func (b *bench) scrape(ctx context.Context) (err error) {
 		}
 		took, sent, length = append(took, time.Since(begun).Seconds()*1e3), n, len(text)
 		if n := bytes.Count(text, []byte("\ntoolsrv_calls_total{")); n != files*called {
-			return fmt.Errorf("/metrics tells of %d tools, not of %d", n, files*called)
+			return fmt.Errorf("/metrics lists %d tools, not %d", n, files*called)
 		}
 	}
 	b.report.Explain("an answer has %d KiB, and %d KiB as it is sent", length>>10, sent>>10)

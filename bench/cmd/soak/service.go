@@ -123,7 +123,7 @@ func untilReady(ctx context.Context, client *http.Client, url string) error {
 	return ctx.Err()
 }
 
-// post calls a tool. Another status than 200 is an error, but for those that are allowed.
+// post calls a tool. A status other than 200 is an error unless it is allowed.
 func post(client *http.Client, url string, allowed ...int) (time.Duration, error) {
 	begin := time.Now()
 	answer, err := client.Post(url, "application/json", strings.NewReader(guest.Input))

@@ -143,7 +143,7 @@ func (t Tool) Module() ([]byte, error) {
 // call returns the code of toolsrv_call, which uses its parameter, the number of the tool, as a counter.
 func (t Tool) call() []byte {
 	code := slices.Concat(
-		// As compiled code does: writes a frame on the stack, and something into the data.
+		// Like compiled code, it writes a frame on the stack, and something into the data.
 		GlobalGet(0), Const(64), op(0x6b), GlobalSet(0),
 		GlobalGet(0), Call(inputSize), store,
 		Const(stackTop), Const(t.Number), store,

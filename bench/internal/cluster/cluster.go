@@ -56,7 +56,7 @@ func (u Used) Less(before Used) Used {
 // Child runs a node until its input ends. It answers each line of input with what it has used, as JSON.
 func Child(arguments []string, out io.Writer) error {
 	if len(arguments) != 1 {
-		return errors.New("a node is told in one argument")
+		return errors.New("a node's settings are one argument")
 	}
 	var n Node
 	if err := json.Unmarshal([]byte(arguments[0]), &n); err != nil {
@@ -214,7 +214,7 @@ func (c *Cluster) Wait(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the nodes of NATS take no writes: %w", err)
+			return fmt.Errorf("the NATS nodes accept no writes: %w", err)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

@@ -113,7 +113,7 @@ func checkProvenance(t *testing.T, root, out string, sums map[string][sha256.Siz
 		delete(subjects, name)
 	}
 	if len(subjects) > 0 {
-		t.Errorf("the statement has files that there are not: %v", subjects)
+		t.Errorf("the statement names files that do not exist: %v", subjects)
 	}
 
 	definition := s.Predicate.BuildDefinition
@@ -305,7 +305,7 @@ func checkBundles(t *testing.T, root, out string) {
 		})
 	}
 	if !npm {
-		t.Skip("no npm, or -short: the manifests were not held to their schema")
+		t.Skip("no npm, or -short: the manifests were not checked against their schema")
 	}
 }
 

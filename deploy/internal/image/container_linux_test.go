@@ -142,7 +142,7 @@ type container struct {
 	ended chan struct{}
 	mu    sync.Mutex
 	lines []string
-	news  chan struct{} // has something where there are new lines
+	news  chan struct{} // receives a value when there are new lines
 }
 
 // runcIn returns a command of runc whose state is separate from that of other containers.
@@ -150,7 +150,7 @@ func runcIn(state string, arguments ...string) *exec.Cmd {
 	return exec.Command("runc", append([]string{"--root", state}, arguments...)...)
 }
 
-// start runs the image whose file system is at root: read-only, as its own user, without capabilities and ways to get some, and with the default
+// start runs the image whose file system is at root: read-only, as its own user, without capabilities or ways to get any, and with the default
 // profile of seccomp.
 func start(t *testing.T, root string, c *v1.ConfigFile, s setup) *container {
 	t.Helper()

@@ -65,7 +65,7 @@ func TestWithoutArchives(t *testing.T) {
 	t.Parallel()
 	r := &release.Release{Root: "../../..", Out: t.TempDir(), Version: version, Systems: release.Systems()}
 	if err := installer.Make(t.Context(), r); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "which has to be made before") {
-		t.Errorf("got %v, want that an archive is missing", err)
+		t.Errorf("got %v, want an error about a missing archive", err)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestHomebrew(t *testing.T) {
 	}
 }
 
-// A scoop manifest, as its schema has it: nothing else is allowed.
+// A scoop manifest, with the fields of its schema: no others are allowed.
 type scoop struct {
 	Version      string `json:"version"`
 	Description  string `json:"description"`

@@ -11,7 +11,7 @@ func (d *debian) apk() {
 	d.want("has a group", "toolsrv", "id --group --name toolsrv")
 	d.want("has no password", "toolsrv L", "passwd --status toolsrv | cut -d' ' -f1,2")
 	d.run(before)
-	d.want("has its user still, once more", "toolsrv", "id --user --name toolsrv")
+	d.want("still has its user after a second run", "toolsrv", "id --user --name toolsrv")
 
 	// OpenRC has not booted this machine: its file systems were mounted by systemd.
 	d.run("mkdir -p /run/openrc /var/lib/toolsrv/tools; touch /run/openrc/softlevel")
@@ -23,12 +23,12 @@ func (d *debian) apk() {
 	d.want("nobody else reads what it keeps", "700 toolsrv", "stat --format '%a %U' /var/lib/toolsrv/state")
 	d.want("does not write where its tools are", "755 root", "stat --format '%a %U' /var/lib/toolsrv/tools")
 	d.run("cp /etc/toolsrv/toolsrv.toml /root/before; echo nonsense >>/etc/toolsrv/toolsrv.toml; rc-service toolsrv reload >/dev/null")
-	d.eventually("says why a configuration was not taken up", "1", "grep --count 'the configuration stays as it was' /var/log/toolsrv.log")
+	d.eventually("says why a configuration was not loaded", "1", "grep --count 'the configuration stays as it was' /var/log/toolsrv.log")
 	d.run("cp /root/before /etc/toolsrv/toolsrv.toml; rc-service toolsrv reload >/dev/null")
 
 	d.upgrade("cp -a --remove-destination /apk.new/usr /; cp -a /apk.new/etc/init.d /etc; busybox sh /apk.new/.post-upgrade 2 1 >/dev/null")
 	d.run("busybox sh /apk.new/.pre-deinstall 2 >/dev/null")
 	d.want("has stopped", "", "pgrep --exact toolsrv || true")
 	d.run("busybox sh /apk.new/.post-upgrade 2 1 >/dev/null; test -e /var/lib/toolsrv/state/state.db")
-	d.want("is not started by an upgrade, stopped as it was", "", "pgrep --exact toolsrv || true")
+	d.want("stays stopped after an upgrade", "", "pgrep --exact toolsrv || true")
 }

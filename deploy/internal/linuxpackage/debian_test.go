@@ -71,12 +71,12 @@ func (d *debian) deb() {
 	d.setUp("credentials")
 	d.run("systemctl restart toolsrv")
 	d.want("serves a tool", "200", status)
-	d.want("has its code compiled within the sandbox of the unit", "", "journalctl --unit toolsrv --output cat | grep -E '\"level\":\"ERROR\"|file refused|overloaded' || true")
+	d.want("compiles code within the sandbox of the unit", "", "journalctl --unit toolsrv --output cat | grep -E '\"level\":\"ERROR\"|file refused|overloaded' || true")
 
 	d.run("cp /etc/toolsrv/toolsrv.toml /root/before; echo nonsense >>/etc/toolsrv/toolsrv.toml; systemctl reload toolsrv")
-	d.eventually("says why a configuration was not taken up", "the configuration stays as it was: ", "systemctl show --property StatusText --value toolsrv")
+	d.eventually("says why a configuration was not loaded", "the configuration stays as it was: ", "systemctl show --property StatusText --value toolsrv")
 	d.run("cp /root/before /etc/toolsrv/toolsrv.toml; systemctl reload toolsrv")
-	d.eventually("has taken up the next one", "ready", "systemctl show --property StatusText --value toolsrv")
+	d.eventually("has loaded the next configuration", "ready", "systemctl show --property StatusText --value toolsrv")
 
 	d.upgrade("dpkg --install /new.deb")
 	d.want("was not restarted", "0", "systemctl show --property NRestarts --value toolsrv")
@@ -90,8 +90,8 @@ func (d *debian) deb() {
 	d.run("rm -r /etc/systemd/system/toolsrv.service.d; systemctl daemon-reload")
 
 	d.run("systemctl stop toolsrv; systemctl start toolsrv.socket")
-	d.want("does not run before somebody comes", "inactive", "systemctl is-active toolsrv || true")
-	d.want("is started by who comes first", "200", status)
+	d.want("does not run before the first connection", "inactive", "systemctl is-active toolsrv || true")
+	d.want("is started by the first connection", "200", status)
 	d.run("systemctl kill --signal=USR2 --kill-who=main toolsrv")
 	d.eventually("is restarting", "reloading", "systemctl is-active toolsrv")
 	d.want("keeps the socket of systemd in a restart in place", "200", status)
@@ -102,12 +102,12 @@ func (d *debian) deb() {
 		d.run("test -e " + kept)
 	}
 	d.run("dpkg --install /new.deb")
-	d.eventually("serves as before, installed again", "200", status)
+	d.eventually("serves as before when it is installed again", "200", status)
 	d.run("systemctl disable --now toolsrv; dpkg --install /new.deb")
 	d.want("stays as its operator has left it", "inactive disabled", "echo $(systemctl is-active toolsrv) $(systemctl is-enabled toolsrv)")
 	d.run("dpkg --purge toolsrv")
 	const left = "find / -xdev -name '*toolsrv*' -not -path '/proc/*' -not -path '/tmp/*' | sort | tr '\\n' ' '"
-	d.want("leaves what the operator has made himself", "/var/lib/toolsrv", left)
+	d.want("leaves what the operator has made", "/var/lib/toolsrv", left)
 	d.want("leaves the operator's tools", "fuzzy.wasm", "ls /var/lib/toolsrv/tools")
 
 	d.run("dpkg --install /new.deb; rm /var/lib/toolsrv/tools/fuzzy.wasm; dpkg --purge toolsrv")

@@ -21,7 +21,7 @@ func (d *debian) rpm() {
 	d.upgrade("rpm --force-debian --nodeps --upgrade /new.rpm")
 	d.want("was not restarted", "0", "systemctl show --property NRestarts --value toolsrv")
 	d.want("is enabled still", "enabled", "systemctl is-enabled toolsrv")
-	d.want("has its operator's configuration still", "1", "grep --count '^tokens_file' /etc/toolsrv/toolsrv.toml")
+	d.want("still has its operator's configuration", "1", "grep --count '^tokens_file' /etc/toolsrv/toolsrv.toml")
 
 	d.run("rpm --force-debian --nodeps --erase toolsrv")
 	d.want("has stopped", "inactive", "systemctl is-active toolsrv || true")

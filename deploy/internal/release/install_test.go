@@ -103,8 +103,8 @@ func install(t *testing.T) (program string) {
 	output(t, []string{
 		"GOBIN=" + bin, "GOCACHE=" + machine.GOCACHE, "GOMODCACHE=" + t.TempDir(), "GOTOOLCHAIN=local", "GOWORK=off", "CGO_ENABLED=0",
 		"GOPROXY=file://" + proxy + ",file://" + filepath.Join(machine.GOMODCACHE, "cache", "download") + "," + machine.GOPROXY,
-		"GOSUMDB=off",                            // which has no commit of the test's
-		"GOFLAGS=-mod=mod -modcacherw -trimpath", // with -trimpath, what was compiled for others is of use
+		"GOSUMDB=off",                            // it does not know the test's commit
+		"GOFLAGS=-mod=mod -modcacherw -trimpath", // with -trimpath, what other builds have compiled is used
 	}, "go", "install", path+"/cmd/toolsrv@"+version)
 	return filepath.Join(bin, "toolsrv")
 }

@@ -80,7 +80,7 @@ func TestEngines(t *testing.T) {
 		{"a package without a digest", "sdk/python/engine/requirements.txt", "zones==2026.6\n", "NOTICE lists zones"},
 		{"a compiler without a digest", "sdk/engines/cache.sh", "zig_version=0.17.1\n", "cache.sh does not say which zig"},
 		{"a list without an engine", "NOTICE", "Linked into the program:\n\n", "NOTICE lists nothing that the interpreter for JavaScript contains"},
-		{"an engine that says nothing", "internal/script/engine/dist/python.about.json", "{", "python.about.json"},
+		{"an engine without a description", "internal/script/engine/dist/python.about.json", "{", "python.about.json"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -180,7 +180,7 @@ func TestModules(t *testing.T) {
 		want   string // its package URL, or "" for an error
 	}{
 		"a module":              {debug.Module{Path: "example.com/A/b", Version: "v1.0.0+incompatible", Sum: sum}, "pkg:golang/example.com/a/b@v1.0.0%2Bincompatible"},
-		"one in its place":      {debug.Module{Path: "example.com/a", Version: "v1.0.0", Replace: &debug.Module{Path: "example.com/c", Version: "v2.0.0", Sum: sum}}, "pkg:golang/example.com/c@v2.0.0"},
+		"a module in its place": {debug.Module{Path: "example.com/a", Version: "v1.0.0", Replace: &debug.Module{Path: "example.com/c", Version: "v2.0.0", Sum: sum}}, "pkg:golang/example.com/c@v2.0.0"},
 		"a folder in its place": {debug.Module{Path: "example.com/a", Version: "v1.0.0", Sum: sum, Replace: &debug.Module{Path: "../c"}}, ""},
 		"no sum":                {debug.Module{Path: "example.com/a", Version: "v1.0.0"}, ""},
 		"half a sum":            {debug.Module{Path: "example.com/a", Version: "v1.0.0", Sum: "h1:Khu2"}, ""},

@@ -48,8 +48,8 @@ func (h Header) list() [][2]string {
 	return fields
 }
 
-// canonical returns a name with capitals at the beginning and after each hyphen. It is net/http's, but that this one leaves a name that
-// is not valid to the host to refuse.
+// canonical returns a name with capitals at the beginning and after each hyphen. It does what net/http does, except that it leaves an invalid name
+// for the host to refuse.
 func canonical(name string) string {
 	const capital = 'a' - 'A'
 	upper := true

@@ -37,8 +37,8 @@ type Request struct {
 	Body   []byte
 	// Timeout is how long the request may take, in whole milliseconds, 0 for as long as the call has left. It never extends the call.
 	Timeout time.Duration
-	// NoRedirects returns a redirect as the answer. Otherwise the host follows as many as the operator allows, each only to if the tool
-	// could have asked itself.
+	// NoRedirects returns a redirect as the answer. Otherwise the host follows as many as the operator allows, each only if the tool itself could
+	// have sent a request to its target.
 	NoRedirects bool
 }
 

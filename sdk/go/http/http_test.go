@@ -195,7 +195,7 @@ func TestTransport(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		request.Header.Set("Accept-Encoding", "gzip") // of which only the host may set
+		request.Header.Set("Accept-Encoding", "gzip") // a header that only the host may set
 		answer, err := client.Do(request)
 		if err != nil {
 			return err

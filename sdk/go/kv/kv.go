@@ -85,7 +85,7 @@ func set(c *toolsrv.Call, key string, value []byte, ttl time.Duration, expect in
 	return binary.LittleEndian.Uint64(answer), nil
 }
 
-// attempts is how often [Change] tries before it gives up: with so many writers of one key, waiting does not help.
+// attempts is how often [Change] tries before it gives up: if one key has that many writers, waiting does not help.
 const attempts = 64
 
 // Change puts under a key what change makes of the entry there, and tries again if another call was faster. found is whether there is an

@@ -21,7 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/sdk/go/internal/capability"
 )
 
-// Read returns the settings, with defaults for what the operator has not set. They are those that were in force when the call's sandbox was
+// Read returns the settings, with defaults for what the operator has not set. They are the settings that were in force when the call's sandbox was
 // prepared. c may be nil in the initialisation of a package-level variable; it fails there where the module is only described, as when it
 // is built, so use [Load]. The error is a [*toolsrv.Failure].
 func Read[T any](c *toolsrv.Call) (made T, err error) {

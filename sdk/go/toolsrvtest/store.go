@@ -15,7 +15,7 @@ import (
 
 // kept is what is known of a key beside its value.
 type kept struct {
-	value   []byte // as it was then: a test may have put another there
+	value   []byte // the value at that version: a test may have put another under the key
 	version uint64
 	expires int64 // in milliseconds since 1970; 0 means never
 }

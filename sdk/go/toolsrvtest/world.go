@@ -43,7 +43,7 @@ type World struct {
 
 	mu      sync.Mutex
 	kept    map[string]kept // what is known of the keys of KV
-	version uint64          // the last that was given
+	version uint64          // the last version that was given
 }
 
 // Call is the function [Call], in this world.

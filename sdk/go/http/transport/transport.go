@@ -23,7 +23,7 @@ var _ http.RoundTripper = Transport{}
 // Client returns a client for one call.
 func Client(c *toolsrv.Call) *http.Client { return &http.Client{Transport: Transport{c}} }
 
-// connection are the fields that net/http's own transport decides of, and here the host.
+// connection has the header fields that net/http's own transport sets; here the host sets them.
 var connection = []string{"Accept-Encoding", "Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
 // RoundTrip sends a request and returns the answer, whose body is whole by then. The deadline of the request's context applies; since the

@@ -1,5 +1,5 @@
-// Package capability calls the host's functions that need a grant. In a guest they are imports; natively what a test has put into
-// the call stands in.
+// Package capability calls the host's functions that need a grant. In a guest they are imports; natively, the [double.Host] that a test has put into
+// the call answers.
 package capability
 
 import (

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// The host's functions. The linker leaves out those that a tool does not reach. Each returns how many bytes its answer has, or
-// what the bytes of a failure are below 0; answer_read copies them to if the guest has room for as many.
+// The host's functions. The linker leaves out those that a tool does not reach. Each returns the size of its answer in bytes; a negative number is
+// the size of a failure. Once the guest has made room for that many bytes, answer_read copies them to the address.
 
 //go:wasmimport toolsrv_http_v1 send
 func httpSend(head unsafe.Pointer, headSize uint32, body unsafe.Pointer, bodySize uint32) int32

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/sdk/go/internal/double"
 )
 
-// ask has what stands in for the host answer.
+// ask has the test's replacement for the host answer.
 func ask(c context.Context, from func(double.Host) ([]byte, error)) ([]byte, error) {
 	var h double.Host
 	if c != nil {

@@ -122,7 +122,7 @@ var _ = toolsrv.Export(toolsrv.Module{
 			return strings.Repeat(in.Text, int(in.Times)), nil
 		}),
 		toolsrv.Func("spin", "Never return.", func(*toolsrv.Call, nothing) (nothing, error) {
-			for n := uint64(1); n != 0; n = 5*n + 2 { // it is odd for ever
+			for n := uint64(1); n != 0; n = 5*n + 2 { // it is odd forever
 			}
 			return nothing{}, nil
 		}),

@@ -1,4 +1,4 @@
-// Package double is how a native test puts something in place of the host.
+// Package double lets a native test replace the host.
 package double
 
 import "io/fs"
@@ -9,7 +9,8 @@ type Host interface {
 	// Send takes a request's head, JSON, and its body.
 	Send(head, body []byte) (answer []byte, err error)
 	Get(key string) (answer []byte, err error)
-	// Set takes the time to live in milliseconds, 0 for ever, and the version that is to be there: 0 none, -1 any or none.
+	// Set takes the time to live in milliseconds, where 0 means forever, and the version that the key must have: 0 means that there must be no key,
+	// -1 allows anything.
 	Set(key string, value []byte, ttl, expect int64) (answer []byte, err error)
 	Delete(key string, expect int64) (answer []byte, err error)
 	List(prefix, after string, limit int32) (answer []byte, err error)

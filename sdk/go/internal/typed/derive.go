@@ -205,8 +205,8 @@ func (d *deriver) nullable(s *schema) *schema {
 
 func number(n int64) json.RawMessage { return strconv.AppendInt(nil, n, 10) }
 
-// isBytes reports whether t is a slice of bytes. It is described where it is used, whatever it is called: a definition would keep
-// what it holds from clients that look at the member only.
+// isBytes reports whether t is a slice of bytes. Its schema is written where it is used, even if the type has a name: clients that look only at the
+// member would not see the content of a definition.
 func isBytes(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice && t.Elem() == reflect.TypeOf(byte(0))
 }

@@ -13,7 +13,7 @@ import (
 // A tagKey is a tag that this package reads.
 type tagKey struct {
 	key   string
-	kinds string // of JSON values that it is for, with commas between; empty for all
+	kinds string // the kinds of JSON values that the tag is for, separated by commas; empty for all
 }
 
 func tagKeys() []tagKey {
@@ -96,7 +96,7 @@ func meant(key string) string {
 	return best
 }
 
-// distance returns how many bytes must be inserted, removed, replaced or swapped with the next to make b of a.
+// distance returns how many bytes must be inserted, removed, replaced or swapped with the next one to turn a into b.
 func distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
@@ -125,7 +125,7 @@ func (t tags) any() bool {
 	return len(t) > 1 || len(t) == 1 && !required
 }
 
-// kindOf returns the JSON type of the values of a schema made of t, or "" if it is anything.
+// kindOf returns the JSON type of the values of a schema made from t, or "" if any type is possible.
 func kindOf(s *schema, t reflect.Type) string {
 	if kind, ok := s.Type.(string); ok {
 		return kind
@@ -243,7 +243,7 @@ func (t tags) number(key string, to *json.RawMessage) error {
 	return t.narrow(key, json.RawMessage(v), to)
 }
 
-// narrow sets a bound in place of one that the type has, which it must be within.
+// narrow replaces a bound of the type by another, which must be within it.
 func (t tags) narrow(key string, value json.RawMessage, to *json.RawMessage) error {
 	if *to != nil && (strings.HasPrefix(key, "min") && above(*to, value) || strings.HasPrefix(key, "max") && above(value, *to)) {
 		return fmt.Errorf("the tag %s:%q is out of the type's range, which is %s", key, t[key], *to)

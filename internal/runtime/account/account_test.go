@@ -99,8 +99,8 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// TestAhead lets claimants that hold something wait behind others that hold nothing. They are served first, in the order in which they came.
-// Proves: Limits hold, one by one and in sum
+// TestAhead lets claimants that hold something wait behind others that hold nothing. The claimants that hold something are served first, in the
+// order in which they came. Proves: Limits hold, one by one and in sum
 func TestAhead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -32,7 +32,7 @@ func TestPlanted(t *testing.T) {
 	paths, _ := entries(t, dir)
 	give(t, paths[0], stranger)
 	if got, err := c.Get(key); got != nil || err == nil || !strings.Contains(err.Error(), "belongs to user 61234") || c.Has(key) {
-		t.Errorf("got %q, %v, want no code and whose it is", got, err)
+		t.Errorf("got %q, %v, want no code, and an error that names the owner", got, err)
 	}
 	put(t, c, key, []byte("ours"))
 	if got, err := c.Get(key); err != nil || len(got) != 1 || string(got[0]) != "ours" {
@@ -42,7 +42,7 @@ func TestPlanted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := c.Get(key); got != nil || err == nil || c.Has(key) {
-		t.Errorf("got %q, %v, want no code that everybody can write", got, err)
+		t.Errorf("got %q, %v, want no code from a file that everybody can write", got, err)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestOwners(t *testing.T) {
 		put(t, c, key, []byte("code"))
 		give(t, dir, stranger)
 		if got, err := c.Get(key); got != nil || err == nil || !strings.Contains(err.Error(), "belongs to user 61234") {
-			t.Errorf("got %q, %v, want no code and whose the directory is", got, err)
+			t.Errorf("got %q, %v, want no code, and an error that names the directory's owner", got, err)
 		}
 		give(t, dir, os.Getuid())
 	})
@@ -96,7 +96,7 @@ func TestOwners(t *testing.T) {
 		}
 		give(t, scratch, stranger)
 		if _, err := c.Scratch(); err == nil || !strings.Contains(err.Error(), "belongs to user 61234") {
-			t.Errorf("got %v, want whose it is", err)
+			t.Errorf("got %v, want an error that names the owner", err)
 		}
 	})
 }

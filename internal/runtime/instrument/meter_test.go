@@ -99,7 +99,7 @@ func TestMeteringBites(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "it measures what code takes")
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, and the race detector makes slices longer")
+		t.Skip("nothing runs concurrently here, and the race detector makes slices longer")
 	}
 	for name, module := range endless() {
 		t.Run(name, func(t *testing.T) {

@@ -43,11 +43,11 @@ func TestSlices(t *testing.T) {
 	slice = p.Next(0, 0)
 	near("a pause for others", slice, 2_500)
 	slice = guest(&p, slice, 80, 0.5)
-	near("and all is well", slice, 400_000)
+	near("it is fast after the pauses", slice, 400_000)
 	near("others ran", p.Next(0, 0), 5_000)
-	near("and the guest goes on", guest(&p, 5_000, 1, 0.5), 400_000)
+	near("the guest is fast after others ran", guest(&p, 5_000, 1, 0.5), 400_000)
 	near("others ran again", p.Next(0, 0), 5_000)
-	near("and it is slow", guest(&p, 5_000, 1, 10), 20_000)
+	near("the guest is slow after others ran", guest(&p, 5_000, 1, 10), 20_000)
 }
 
 // A module's first and largest slices are as small as its slowest guest requires. One slow slice may be the machine's fault; two in a row are the

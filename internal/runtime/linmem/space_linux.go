@@ -29,7 +29,7 @@ func reserveSpace(size int) ([]byte, error) {
 		return nil, err
 	}
 	space := unsafe.Slice((*byte)(start), size)
-	// A write would make a whole huge page dirty, so they are turned off. A kernel without huge pages refuses, which is just as good.
+	// A write would make a whole huge page dirty, so huge pages are turned off. A kernel without huge pages refuses, which is just as good.
 	_ = unix.Madvise(space, unix.MADV_NOHUGEPAGE)
 	return space, nil
 }

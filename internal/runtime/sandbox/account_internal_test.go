@@ -172,7 +172,7 @@ func TestHoarderLeavesRoom(t *testing.T) {
 	wait.Wait()
 }
 
-// TestMappingsInSum calls more tools than there are mappings for. The tools that were not called for longest make room.
+// TestMappingsInSum calls more tools than there are mappings for. The tools whose last calls are the longest ago make room.
 // Proves: Limits hold, one by one and in sum
 func TestMappingsInSum(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// spinners starts twice as many calls as there are cores. None of them ever ends. It returns when all run.
+// spinners starts twice as many calls as there are cores. None of them ever ends. It returns when all are running.
 func spinners(t *testing.T, e *sandbox.Engine, index int32) {
 	t.Helper()
 	n := 2 * runtime.GOMAXPROCS(0)

@@ -5,7 +5,7 @@ import "crypto/sha256"
 // An ID identifies a program, or a program's code.
 type ID [sha256.Size]byte
 
-// A Holding is how much of the resources that [Config] bounds a tool's program holds.
+// A Holding says how much a tool's program holds of the resources that [Config] bounds.
 type Holding struct {
 	// Program identifies the program; all its tools have the same Holding. Code identifies its code, which the programs of one interpreter share.
 	Program, Code ID

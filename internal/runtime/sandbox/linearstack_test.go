@@ -26,12 +26,12 @@ func TestLinearStack(t *testing.T) {
 		message string
 	}{
 		{"recursion", sandbox.ToolStack, "stack in its memory"},
-		{"a place for the host", sandbox.ToolStack, "stack in its memory"},
+		{"an address passed to the host", sandbox.ToolStack, "stack in its memory"},
 		{"below the pointer", sandbox.ToolStack, "stack in its memory"},
 		{"out of bounds", sandbox.ToolTrapped, "out of bounds memory access"},
 		{"unreachable", sandbox.ToolTrapped, "unreachable"},
 		{"unreachable on another stack", sandbox.ToolTrapped, "unreachable"},
-		{"a wild place for the host", sandbox.ToolTrapped, "it gave input_read a place outside its memory"},
+		{"a wild address passed to the host", sandbox.ToolTrapped, "it gave input_read a place outside its memory"},
 		{"endless", sandbox.ToolTimeout, ""},
 	} {
 		t.Run(want.name, func(t *testing.T) {

@@ -159,7 +159,7 @@ func TestDescribe(t *testing.T) {
 	}
 	number := g.Uint64(wasitest.Result + 8)
 	if g.Stat("geo/cities.csv", true); g.Uint64(wasitest.Result+8) != number || number == 0 {
-		t.Errorf("the file has the number %d, and by its path %d", number, g.Uint64(wasitest.Result+8))
+		t.Errorf("the open file has the number %d, but by its path it has %d", number, g.Uint64(wasitest.Result+8))
 	}
 	readLink := func(path string, size uint64) (string, uint64) {
 		ptr, length := g.Path(path)

@@ -251,7 +251,7 @@ func TestDescriptorsAreBounded(t *testing.T) {
 		}
 	}
 	if opened != 4 {
-		t.Errorf("a call inside one that has 60 files open opens %d, want 4", opened)
+		t.Errorf("inside a call that has 60 files open, another one opens %d, want 4", opened)
 	}
 	inner.End()
 	if _, errno := outer.Open("geo/empty"); errno != success {

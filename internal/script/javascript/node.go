@@ -85,7 +85,7 @@ func (m *modules) setupNode(b api.PluginBuild) {
 // resolveBuiltin finds a replacement for a module of Node: a package with that name, if one is installed, or one of standIns.
 func (m *modules) resolveBuiltin(b api.PluginBuild, args api.OnResolveArgs) (api.OnResolveResult, error) {
 	if args.PluginData == absent {
-		return api.OnResolveResult{}, nil // this package itself asked
+		return api.OnResolveResult{}, nil // this plugin itself asked: esbuild should answer
 	}
 	name := strings.TrimPrefix(args.Path, "node:")
 	if m.root != nil {

@@ -219,7 +219,7 @@ func TestRestoreRefused(t *testing.T) {
 		forms   map[string]byte
 		want    string
 	}{
-		{"of a newer version", good, map[string]byte{"tokens": 1}, "is not a state that this version can read: a record was written by a newer version of toolsrv: its form is 2, but this version reads 1 (\"000\" of tokens)"},
+		{"a state of a newer version", good, map[string]byte{"tokens": 1}, "is not a state that this version can read: a record was written by a newer version of toolsrv: its form is 2, but this version reads 1 (\"000\" of tokens)"},
 		{"cut off", good[:len(good)/2], known, "is damaged"},
 		{"one bit changed", bent, known, "is damaged"},
 		{"empty", nil, known, "is damaged (it is empty)"},

@@ -58,7 +58,7 @@ func TestWatchedReset(t *testing.T) {
 	}{
 		{"nothing", func(*Memory) {}, false},
 		{"writes to the pages that were dirty before", func(m *Memory) { m.space[1]++; m.space[m.size-page]++ }, false},
-		{"a write to one of them", func(m *Memory) { m.space[page-1]++ }, false},
+		{"a write to one of the dirty pages", func(m *Memory) { m.space[page-1]++ }, false},
 		{"a write to a stored page that was clean", func(m *Memory) { m.space[page]++ }, true},
 		{"a write to a page of zeros that was clean", func(m *Memory) { m.space[m.size-page-1]++ }, true},
 		{"a write to a page that was read first", func(m *Memory) { _ = m.space[page] + m.space[2*page]; m.space[2*page]++ }, true},

@@ -181,7 +181,7 @@ func TestImportsOfEachProgram(t *testing.T) {
 	e = toyEngine(t, &y, sandbox.Config{CacheDir: dir})
 	refused(e, "in the cache")
 	e = sandboxtest.Engine(t, sandbox.Config{CacheDir: dir})
-	refused(e, "in the cache of an engine without it")
+	refused(e, "in the cache of an engine without the toy")
 	if _, err := e.Load(other, withToy()...); err == nil || !strings.Contains(err.Error(), `the engine has no functions for the import module "toy_v1"`) {
 		t.Errorf("got %v, want an unknown set refused", err)
 	}

@@ -40,7 +40,7 @@ func TestKeep(t *testing.T) {
 		a.Close()
 	}
 	if s := e.State(); s.Manifests.Held != most/2 || s.Memory.Held != most/2 {
-		t.Errorf("after a close: got %+v of memory %+v, want a half", s.Manifests, s.Memory)
+		t.Errorf("after a close: got %+v of memory %+v, want half of what may be kept", s.Manifests, s.Memory)
 	}
 	b.Close()
 	if s := e.State(); s.Manifests.Held != 0 || s.Memory.Held != 0 {

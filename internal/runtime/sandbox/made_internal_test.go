@@ -54,8 +54,8 @@ func TestMadeApart(t *testing.T) {
 		bundle []byte
 		says   string
 	}{
-		"no engine":          {"wat/good/echo", []byte("x"), "does not export the address toolsrv_bundle"},
-		"larger than it may": {"wat/good/engine", make([]byte, MaxModule), "the limit is"},
+		"no engine": {"wat/good/echo", []byte("x"), "does not export the address toolsrv_bundle"},
+		"too large": {"wat/good/engine", make([]byte, MaxModule), "the limit is"},
 	} {
 		parsed, err := wasmbin.Parse(testkit.Fixture(t, c.module))
 		if err != nil {

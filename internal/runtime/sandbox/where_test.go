@@ -17,7 +17,7 @@ func TestWhere(t *testing.T) {
 	e := sandboxtest.Engine(t, sandbox.Config{})
 	p := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/hostile/where"))
 	if _, err := p.Tool("x", 0, limits.Limits{Timeout: time.Minute, Fuel: 1000}).Call(t.Context(), sandbox.CallSpec{}); err == nil { // so that it is compiled
-		t.Fatal("a call that has no end ended well")
+		t.Fatal("a call that should have reached a limit succeeded")
 	}
 	for index, c := range []struct{ name, want string }{
 		{"a place", "; it was at slow.x:3."},
@@ -63,7 +63,7 @@ func TestWhereIsPaidFor(t *testing.T) {
 	burnt := func(index int32) int64 {
 		var o outer
 		if _, err := p.Tool("x", index, limits.Limits{Fuel: 1_000_000}).Call(t.Context(), sandbox.CallSpec{Outer: &o}); err == nil {
-			t.Fatal("a call that has no end ended well")
+			t.Fatal("a call that should have reached a limit succeeded")
 		}
 		return o.burnt
 	}

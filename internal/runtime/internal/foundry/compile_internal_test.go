@@ -169,7 +169,7 @@ func TestNoMemoryPasses(t *testing.T) {
 	}
 }
 
-// TestLostCode removes code from the cache after a start has found it there, and so has not weighed the module. The module is weighed before it is
+// TestLostCode removes code from the cache after a start has found it there and therefore not weighed the module. The module is weighed before it is
 // compiled, like any other.
 // Proves: Compiling is bounded
 func TestLostCode(t *testing.T) {

@@ -156,7 +156,7 @@ func TestLargeValues(t *testing.T) {
 		}
 		eventually(t, "the other replica has it", func() bool {
 			e, ok, err := other.Space("a").Get(t.Context(), "key", state.MaxValue)
-			if err != nil {
+			if err != nil && !errors.Is(err, state.ErrUnavailable) { // a busy machine may not answer in time
 				t.Fatal(err)
 			}
 			if ok && e.Version == version && string(e.Value) != string(value) {

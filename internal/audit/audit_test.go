@@ -175,7 +175,7 @@ func TestTampered(t *testing.T) {
 		{"something else", func(t *testing.T, s state.Space) { set(t, s, "other", nil) }, "there are 12 records"},
 		{"no JSON", func(t *testing.T, s state.Space) { set(t, s, key(25), []byte("\x01{")) }, "entry 25: decode a record"},
 		{"nothing in it", func(t *testing.T, s state.Space) { set(t, s, key(25), nil) }, "entry 25: decode a record: it has no form"},
-		{"of a newer form", func(t *testing.T, s state.Space) { set(t, s, key(25), []byte("\x02{}")) }, "entry 25: written by a newer version"},
+		{"an entry of a newer form", func(t *testing.T, s state.Space) { set(t, s, key(25), []byte("\x02{}")) }, "entry 25: written by a newer version"},
 		{"too much", func(t *testing.T, s state.Space) { set(t, s, key(25), make([]byte, 1<<20)) }, "entry 25: the value is too large"},
 		{"what was dropped", func(t *testing.T, s state.Space) { remove(t, s, "dropped") }, "there are"},
 		{"where it begins", func(t *testing.T, s state.Space) {
@@ -333,9 +333,9 @@ func TestKnown(t *testing.T) {
 		known map[uint64]string
 		want  string // a part of the error
 	}{
-		{"all that are kept, and the last that was dropped", map[uint64]string{20: hashes[20], 21: hashes[21], 25: hashes[25], 30: hashes[30]}, ""},
+		{"all kept entries, and the last dropped one", map[uint64]string{20: hashes[20], 21: hashes[21], 25: hashes[25], 30: hashes[30]}, ""},
 		{"another hash", map[uint64]string{25: wrong}, "the audit was altered: entry 25 has the hash "},
-		{"another hash of the last that was dropped", map[uint64]string{20: wrong}, "the audit was altered: entry 20 has the hash "},
+		{"another hash of the last dropped entry", map[uint64]string{20: wrong}, "the audit was altered: entry 20 has the hash "},
 		{"an entry that is not kept", map[uint64]string{19: hashes[19], 25: hashes[25]}, "entry 19 is no longer kept, so its hash can't be compared: the first one is 21: name a later one"},
 		{"an entry that is not kept, and a missing one", map[uint64]string{19: hashes[19], 31: wrong}, "the audit was altered: entry 31 is missing: the last one is 30"},
 		{"none", map[uint64]string{0: wrong}, "entry 0 is no longer kept"},

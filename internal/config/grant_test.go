@@ -90,7 +90,7 @@ func TestGrantErrors(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, text, want string }{
 		{"a table", "[grant]\nmatch='a'", "configuration:1:2: grant: each grant is a table of its own: write [[grant]] above its keys"},
-		{"an element that is no table", "grant = [1]", "grant[0]: each grant is a table of its own"},
+		{"an element that is not a table", "grant = [1]", "grant[0]: each grant is a table of its own"},
 		{"no match", "[[grant]]\nkv = '1MiB'", `grant[0]: match is missing: name the tools, as in match = "math/*"`},
 		{"another match", "[[grant]]\nmatch='***'", `grant[0].match: has **`},
 		{"unknown", "[[grant]]\nmatch='a'\nhtpp = []", `configuration:3:1: unknown key "htpp" in [[grant]]: did you mean "http"?`},

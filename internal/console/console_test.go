@@ -101,7 +101,7 @@ func TestPaths(t *testing.T) {
 		{"a library", "GET", "/console/lib/preact.js", "*/*", 200, "text/javascript; charset=utf-8"},
 		{"a library's head", "HEAD", "/console/lib/preact.js", "*/*", 200, "text/javascript; charset=utf-8"},
 		{"the list of licences", "GET", "/console/lib/parts.json", "*/*", 404, "application/json"},
-		{"a page as a file", "GET", "/console/index.html", "*/*", 404, "application/json"},
+		{"a page under its file name", "GET", "/console/index.html", "*/*", 404, "application/json"},
 		{"a compressed file", "GET", "/console/lib/preact.js.gz", "*/*", 404, "application/json"},
 		{"a folder", "GET", "/console/lib/", "*/*", 404, "application/json"},
 		{"up", "GET", "/console/../files.go", "*/*", 404, "application/json"},

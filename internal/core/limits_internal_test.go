@@ -23,7 +23,7 @@ func TestMemory(t *testing.T) {
 		{name: "middling", machine: 2 * gib, want: Memory{Tools: gib, Code: 256 * mib, Bodies: 256 * mib}, heapAtLeast: 550 * mib, heapNoMoreThan: 600 * mib},
 		{name: "large", machine: 64 * gib, want: Memory{Tools: 32 * gib, Code: gib, Bodies: 256 * mib}, heapAtLeast: 24 * gib, heapNoMoreThan: 25 * gib},
 		{name: "configured", machine: 2 * gib, tools: 512 * mib, code: 64 * mib, want: Memory{Tools: 512 * mib, Code: 64 * mib, Bodies: 256 * mib}, heapAtLeast: 1200 * mib, heapNoMoreThan: 1300 * mib},
-		{name: "tools that may take all", machine: 2 * gib, tools: 4 * gib, want: Memory{Tools: 4 * gib, Code: 256 * mib, Bodies: 256 * mib}, heapAtLeast: 512 * mib, heapNoMoreThan: 512 * mib},
+		{name: "tools that may take all memory", machine: 2 * gib, tools: 4 * gib, want: Memory{Tools: 4 * gib, Code: 256 * mib, Bodies: 256 * mib}, heapAtLeast: 512 * mib, heapNoMoreThan: 512 * mib},
 	} {
 		c := config.Default()
 		c.Server.Memory, c.Server.CodeMemory = test.tools, test.code

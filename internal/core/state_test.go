@@ -70,15 +70,15 @@ func TestStateLater(t *testing.T) {
 		return s.State.For(&next)
 	}
 	if store, err := stored(""); store != nil || err != nil {
-		t.Errorf("none is named: got %v, %v", store, err)
+		t.Errorf("no directory is named: got %v, %v", store, err)
 	}
 	damaged := t.TempDir()
 	testkit.Put(t, damaged, "state.db", "not a state")
 	if _, err := stored(damaged); err == nil || !strings.Contains(err.Error(), "is not a state that this version can read") {
-		t.Errorf("a damaged one: got %v", err)
+		t.Errorf("a damaged state: got %v", err)
 	}
 	if store, err := stored(t.TempDir()); store == nil || err != nil {
-		t.Errorf("one is named: got %v, %v", store, err)
+		t.Errorf("a directory is named: got %v, %v", store, err)
 	}
 	if err := s.State.Broken(); err != nil {
 		t.Error(err)

@@ -349,25 +349,25 @@ func TestResume(t *testing.T) {
 		ids  []string
 		want string
 	}{
-		"a place":             {[]string{place}, "tool.changed /a enabled 1.b"},
-		"an event":            {[]string{first.ID}, "tool.changed /a enabled 1.c"},
-		"the last one":        {[]string{s.id}, "tool.added /end enabled 1."},
-		"none":                {nil, "tool.added /end enabled 1."},
-		"an empty one":        {[]string{""}, "tool.added /end enabled 1."},
-		"two":                 {[]string{first.ID, first.ID}, "reset"},
-		"two empty ones":      {[]string{"", ""}, "reset"},
-		"another run's":       {[]string{foreign}, "reset"},
-		"a number":            {[]string{"1"}, "reset"},
-		"negative":            {[]string{"-1"}, "reset"},
-		"larger than any":     {[]string{"18446744073709551616"}, "reset"},
-		"cut":                 {[]string{first.ID[:21]}, "reset"},
-		"longer":              {[]string{first.ID + "A"}, "reset"},
-		"with padding":        {[]string{first.ID + "=="}, "reset"},
-		"changed":             {[]string{"AAAA" + first.ID[4:]}, "reset"},
-		"not the only way":    {[]string{first.ID[:21] + "_"}, "reset"},
-		"of the right length": {[]string{strings.Repeat("A", 22)}, "reset"},
-		"invisible":           {[]string{strings.Repeat("\u00a0", 11)}, "reset"},
-		"long":                {[]string{strings.Repeat("a", 500<<10)}, "reset"},
+		"a place":                           {[]string{place}, "tool.changed /a enabled 1.b"},
+		"an event":                          {[]string{first.ID}, "tool.changed /a enabled 1.c"},
+		"the last one":                      {[]string{s.id}, "tool.added /end enabled 1."},
+		"none":                              {nil, "tool.added /end enabled 1."},
+		"an empty one":                      {[]string{""}, "tool.added /end enabled 1."},
+		"two":                               {[]string{first.ID, first.ID}, "reset"},
+		"two empty ones":                    {[]string{"", ""}, "reset"},
+		"another run's":                     {[]string{foreign}, "reset"},
+		"a number":                          {[]string{"1"}, "reset"},
+		"negative":                          {[]string{"-1"}, "reset"},
+		"larger than any":                   {[]string{"18446744073709551616"}, "reset"},
+		"cut":                               {[]string{first.ID[:21]}, "reset"},
+		"longer":                            {[]string{first.ID + "A"}, "reset"},
+		"with padding":                      {[]string{first.ID + "=="}, "reset"},
+		"changed":                           {[]string{"AAAA" + first.ID[4:]}, "reset"},
+		"an id written in another way":      {[]string{first.ID[:21] + "_"}, "reset"},
+		"an invalid id of the right length": {[]string{strings.Repeat("A", 22)}, "reset"},
+		"invisible":                         {[]string{strings.Repeat("\u00a0", 11)}, "reset"},
+		"long":                              {[]string{strings.Repeat("a", 500<<10)}, "reset"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := w.listen("all", test.ids...)
@@ -453,13 +453,13 @@ func TestPlaces(t *testing.T) {
 		open = append(open, w.listen("a").begun())
 	}
 	if _, status := w.try("a"); status != http.StatusServiceUnavailable {
-		t.Errorf("one more of the same caller: got %d", status)
+		t.Errorf("one more stream of the same caller: got %d", status)
 	}
 	for range 2 {
 		w.listen("b").begun()
 	}
 	if _, status := w.try("b"); status != http.StatusServiceUnavailable {
-		t.Errorf("one more in total: got %d", status)
+		t.Errorf("one more stream in total: got %d", status)
 	}
 	open[0].leave()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {

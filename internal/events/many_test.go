@@ -191,16 +191,16 @@ func TestPages(t *testing.T) {
 		next   string // the id to continue from
 		missed bool
 	}{
-		"the last ones":             {"", 2, every, "45", "", false},
-		"the last ones that match":  {"", 2, odd, "35", "", false},
-		"after the first":           {all[0].ID, 2, every, "12", "345", false},
-		"after the first, matching": {all[0].ID, 2, odd, "13", "45", false},
-		"all after the first":       {all[0].ID, 100, every, "12345", "", false},
-		"nothing that matches":      {all[0].ID, 100, func(*events.Event) bool { return false }, "", "", false},
-		"after the last":            {all[5].ID, 2, every, "", "", false},
-		"an id of another run":      {"AAAAAAAAAAAAAAAAAAAAAA", 2, every, "45", "", true},
-		"not an id":                 {"99999999999999999999", 2, every, "45", "", true},
-		"a long one":                {strings.Repeat("A", 1<<20), 2, every, "45", "", true},
+		"the last ones":              {"", 2, every, "45", "", false},
+		"the last events that match": {"", 2, odd, "35", "", false},
+		"after the first":            {all[0].ID, 2, every, "12", "345", false},
+		"after the first, matching":  {all[0].ID, 2, odd, "13", "45", false},
+		"all events after the first": {all[0].ID, 100, every, "12345", "", false},
+		"nothing that matches":       {all[0].ID, 100, func(*events.Event) bool { return false }, "", "", false},
+		"after the last":             {all[5].ID, 2, every, "", "", false},
+		"an id of another run":       {"AAAAAAAAAAAAAAAAAAAAAA", 2, every, "45", "", true},
+		"not an id":                  {"99999999999999999999", 2, every, "45", "", true},
+		"a long one":                 {strings.Repeat("A", 1<<20), 2, every, "45", "", true},
 	} {
 		targets := func(all []events.Event) (s string) {
 			for _, e := range all {

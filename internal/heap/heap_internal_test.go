@@ -18,7 +18,7 @@ func TestPercent(t *testing.T) {
 	}{
 		{"an empty heap", 0, 8 << 30, 400},
 		{"a small one", 20 << 20, 8 << 30, 400},
-		{"one as large as the spare memory", 256 << 20, 8 << 30, 100},
+		{"a heap as large as the spare memory", 256 << 20, 8 << 30, 100},
 		{"between", 128 << 20, 8 << 30, 200},
 		{"a large one", 4 << 30, 8 << 30, 100},
 		{"little memory", 30 << 20, 100 << 20, 100},

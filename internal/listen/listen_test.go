@@ -168,6 +168,6 @@ func TestInUse(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if err := listen.Check(t.Context(), []string{address}, []string{address}); err != nil {
-		t.Errorf("one of its own: got %v", err)
+		t.Errorf("an address that the server listens on already: got %v", err)
 	}
 }

@@ -102,7 +102,7 @@ func TestParseManifestRefuses(t *testing.T) {
 		"tools empty":              {`{"abi":1,"tools":[]}`, "tools is empty: declare at least one tool, with name, description and parameters"},
 		"tool null":                {`{"abi":1,"tools":[null]}`, "tools[0] must be an object, not null"},
 		"1,001 tools":              {`{"abi":1,"tools":[` + strings.Repeat("{},", 1000) + `{}]}`, "tools: 1001 are too many; at most 1000 are allowed"},
-		"two tools of a name":      {strings.Replace(one(""), `"tools":[`, `"tools":[{"name":"add","description":"x","parameters":{}},`, 1), `tools[1].name: "add" is also the name of tools[0]: rename one`},
+		"two tools with one name":  {strings.Replace(one(""), `"tools":[`, `"tools":[{"name":"add","description":"x","parameters":{}},`, 1), `tools[1].name: "add" is also the name of tools[0]: rename one`},
 		"no name":                  {tool(``), "tools[0].name is missing"},
 		"name a number":            {tool(`"name":1`), "tools[0].name must be a string, not a number"},
 		"name with a slash":        {tool(`"name":"a/b"`), `tools[0].name: "a/b" is not a valid name: use 1 to 64`},

@@ -16,7 +16,7 @@ import (
 type Collector struct {
 	metrics *Metrics
 	codes   []string // the codes by their indexes
-	sorted  []int    // codes with their indexes
+	sorted  []int    // the indexes of the codes, in the order of the codes
 }
 
 var _ prometheus.Collector = (*Collector)(nil)

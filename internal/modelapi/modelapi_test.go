@@ -75,7 +75,7 @@ func TestCheck(t *testing.T) {
 		{"two elements", object(`"a":{"type":"array","items":{"type":"string"},"minItems":2}`), "strict parameters/properties/a", []modelapi.API{as}},
 		{"one element", object(`"a":{"type":"array","items":{"type":"string"},"minItems":1}`), "", nil},
 		{"a link", object(`"a":{"type":"string","format":"uri"}`), "strict parameters/properties/a", []modelapi.API{os}},
-		{"a pattern that looks ahead", object(`"a":{"type":"string","pattern":"^(?=x)"}`), "strict parameters/properties/a", []modelapi.API{as}},
+		{"a pattern with look-ahead", object(`"a":{"type":"string","pattern":"^(?=x)"}`), "strict parameters/properties/a", []modelapi.API{as}},
 		{"no type", object(`"a":{"description":"x"},"b":{}`), "strict parameters/properties/a, strict parameters/properties/b", []modelapi.API{os, as}},
 		{"true", object(`"a":{"anyOf":[true]}`), "strict parameters/properties/a/anyOf/0", []modelapi.API{os, as}},
 		{"a member true", object(`"a":true`), "strict parameters/properties/a", []modelapi.API{os, as}},

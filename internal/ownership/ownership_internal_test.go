@@ -104,8 +104,8 @@ func TestOthers(t *testing.T) {
 		{"root's", 0, 0, user{1000, 1000}, ""},
 		{"another's", 1001, 1000, user{1000, 1000}, "belongs to user 1001"},
 		{"another's, for root", 1001, 0, user{0, 0}, "belongs to user 1001"},
-		{"one's own in a group with others", 1000, 50, user{1000, 1000}, "by group 50"},
-		{"one's own in the own group, which has others", 1000, 50, user{1000, 50}, "by group 50"},
+		{"the user's own file in a group with others", 1000, 50, user{1000, 1000}, "by group 50"},
+		{"the user's own file in the user's own group, which has others", 1000, 50, user{1000, 50}, "by group 50"},
 	} {
 		if err := os.Chown(path, c.uid, c.gid); err != nil {
 			t.Fatal(err)

@@ -197,7 +197,7 @@ func TestShared(t *testing.T) {
 			t.Errorf("the slower one made %d calls, want 2", got)
 		}
 		if got := taken(l, children[0], 100); got != 8 { // calls that were refused for the slower one have cost the others nothing
-			t.Errorf("another one made %d calls, want 8", got)
+			t.Errorf("another token made %d calls, want 8", got)
 		}
 		// If the parent has no rate, the default is shared as well.
 		g := generation(t, &rates.Settings{Default: parse(t, "5/s", 0, 0)})

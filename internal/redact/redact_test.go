@@ -74,7 +74,7 @@ func TestForms(t *testing.T) {
 			forms["hex of JSON of PHP"] = hex.EncodeToString([]byte(strings.ReplaceAll(escapeOf(t, secret, false), "/", `\/`)))
 			forms["hex of JSON of .NET"] = hex.EncodeToString([]byte(jsonOfNET(t, secret)))
 			forms["hex of a form"] = hex.EncodeToString([]byte(strings.ReplaceAll(secret, " ", "+")))
-			forms["hex of what a form was read as"] = hex.EncodeToString([]byte(strings.ReplaceAll(secret, "+", " ")))
+			forms["hex of the text that a form was read as"] = hex.EncodeToString([]byte(strings.ReplaceAll(secret, "+", " ")))
 			forms["hex of encodeURIComponent"] = hex.EncodeToString([]byte(strings.NewReplacer("+", "%20", "%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*").Replace(url.QueryEscape(secret))))
 			forms["hex of quote of Python"] = hex.EncodeToString([]byte(strings.NewReplacer("+", "%20", "%2F", "/").Replace(url.QueryEscape(secret))))
 		}

@@ -29,25 +29,25 @@ func TestBadScopes(t *testing.T) {
 		scopes []string
 		want   string
 	}{
-		"an unknown role":           {[]string{"math", "admin:write"}, "scope 2 of 2: there is no such role: use admin, admin:read or metrics"},
-		"an address":                {[]string{"https://zqzq.example"}, "there is no such role"},
-		"empty":                     {[]string{""}, "scope 1 of 1: the pattern is empty"},
-		"blanks":                    {[]string{"zqzq zq"}, "it has a character that is not allowed in a name"},
-		"asterisks beside a letter": {[]string{"zqzq**"}, "it has ** next to other characters"},
-		"a token in its place":      {[]string{"tsv_" + strings.Repeat("zqzq", 20)}, "it has 84 bytes; a name has at most 64"},
-		"a pattern's fingerprint":   {[]string{"zqzq/*@" + one}, "a pattern with * can't have one"},
-		"everything's fingerprint":  {[]string{"*@" + one}, "a pattern with * can't have one"},
-		"no tool's fingerprint":     {[]string{"@" + one}, "there is no tool's path before the @"},
-		"half a fingerprint":        {[]string{"zqzq@" + one[:63]}, "what follows the @ is not a fingerprint"},
-		"a capital fingerprint":     {[]string{"zqzq@" + strings.ToUpper(one)}, "what follows the @ is not a fingerprint"},
-		"two fingerprints":          {[]string{"zqzq@" + one + "@" + one}, "what follows the @ is not a fingerprint"},
-		"a fingerprint of a digest": {[]string{"zqzq@sha256:" + one}, "what follows the @ is not a fingerprint"},
-		"an empty name":             {[]string{"zqzq//add@" + one}, "it has an empty part"},
-		"a role's fingerprint":      {[]string{"admin:read@" + one}, "it has a character that is not allowed"},
-		"with and without":          {[]string{"zqzq/add@" + one, "zqzq/add"}, "scope 1 of 2 has a fingerprint, but another scope names the same tool without one"},
-		"with, and all":             {[]string{"*", "zqzq/add@" + one}, "scope 2 of 2 has a fingerprint, but another"},
-		"with, and its namespace":   {[]string{"zqzq", "/zqzq/add@" + one}, "scope 2 of 2 has a fingerprint, but another"},
-		"too many":                  {many, "there are 65 scopes; at most 64 are allowed"},
+		"an unknown role":             {[]string{"math", "admin:write"}, "scope 2 of 2: there is no such role: use admin, admin:read or metrics"},
+		"an address":                  {[]string{"https://zqzq.example"}, "there is no such role"},
+		"empty":                       {[]string{""}, "scope 1 of 1: the pattern is empty"},
+		"blanks":                      {[]string{"zqzq zq"}, "it has a character that is not allowed in a name"},
+		"asterisks beside a letter":   {[]string{"zqzq**"}, "it has ** next to other characters"},
+		"a token in place of a scope": {[]string{"tsv_" + strings.Repeat("zqzq", 20)}, "it has 84 bytes; a name has at most 64"},
+		"a pattern's fingerprint":     {[]string{"zqzq/*@" + one}, "a pattern with * can't have one"},
+		"everything's fingerprint":    {[]string{"*@" + one}, "a pattern with * can't have one"},
+		"no tool's fingerprint":       {[]string{"@" + one}, "there is no tool's path before the @"},
+		"half a fingerprint":          {[]string{"zqzq@" + one[:63]}, "what follows the @ is not a fingerprint"},
+		"a capital fingerprint":       {[]string{"zqzq@" + strings.ToUpper(one)}, "what follows the @ is not a fingerprint"},
+		"two fingerprints":            {[]string{"zqzq@" + one + "@" + one}, "what follows the @ is not a fingerprint"},
+		"a fingerprint of a digest":   {[]string{"zqzq@sha256:" + one}, "what follows the @ is not a fingerprint"},
+		"an empty name":               {[]string{"zqzq//add@" + one}, "it has an empty part"},
+		"a role's fingerprint":        {[]string{"admin:read@" + one}, "it has a character that is not allowed"},
+		"with and without":            {[]string{"zqzq/add@" + one, "zqzq/add"}, "scope 1 of 2 has a fingerprint, but another scope names the same tool without one"},
+		"with, and all":               {[]string{"*", "zqzq/add@" + one}, "scope 2 of 2 has a fingerprint, but another"},
+		"a fingerprint, and its namespace without one": {[]string{"zqzq", "/zqzq/add@" + one}, "scope 2 of 2 has a fingerprint, but another"},
+		"too many": {many, "there are 65 scopes; at most 64 are allowed"},
 	} {
 		s, err := scope.Parse(test.scopes)
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "zqzq") || len(s.Scopes()) > 0 {
@@ -179,6 +179,6 @@ func TestFingerprintsNeverWiden(t *testing.T) {
 		}
 	}
 	if within < 500 || clipped < 500 {
-		t.Errorf("of those with fingerprints, %d were within and %d clipped", within, clipped)
+		t.Errorf("of the sets with fingerprints, %d were within others and %d were clipped", within, clipped)
 	}
 }

@@ -125,10 +125,10 @@ func TestReadRefuses(t *testing.T) {
 		{"no variable", secret.Sources{Environment: map[string]string{"x": "SECRET_TEST_NONE"}}, "no such environment variable"},
 		{"an empty file", files(testkit.Put(t, other, "empty", "\n")), "it is empty"},
 		{"a short secret", files(testkit.Put(t, other, "short", content)), "fewer than 8"},
-		{"a short secret with much around it", files(testkit.Put(t, other, "blank", content+"\n\n\n\n\\\\")), "fewer than 8"},
+		{"a short secret with many line breaks and backslashes", files(testkit.Put(t, other, "blank", content+"\n\n\n\n\\\\")), "fewer than 8"},
 		{"a secret that is too large", files(testkit.Put(t, other, "large", strings.Repeat(content, 10_000))), "larger than 64 KiB"},
 		{"a bad name", secret.Sources{Files: map[string]string{"a/b": testkit.Put(t, other, "good", content+content)}}, "not a valid name"},
-		{"too much of all", secret.Sources{Files: many(t, other, 17, strings.Repeat("ab"+content, 7000))}, "more than 1 MiB"},
+		{"too many bytes in total", secret.Sources{Files: many(t, other, 17, strings.Repeat("ab"+content, 7000))}, "more than 1 MiB"},
 		{"too many", secret.Sources{Files: many(t, other, 1001, content+content)}, "more than 1000 secrets"},
 		{"too many files", secret.Sources{Directory: folderOf(t, 1001)}, "more than 1000 entries"},
 	} {

@@ -82,9 +82,9 @@ func TestIdentity(t *testing.T) {
 		"no issuer inside":          {signature.Signer{Issuer: issuer, Subject: subject}, s.Attest(subject, "", statement, soon), "it was signed by somebody else"},
 		"of another authority":      {signature.Signer{Issuer: issuer, Subject: subject}, other.Attest(subject, issuer, statement, soon), "log"},
 		"an expired certificate":    {signature.Signer{Issuer: issuer, Subject: subject}, s.Attest(subject, issuer, statement, time.Now().Add(30*time.Minute)), "integrated time outside certificate validity"},
-		"a certificate of the past": {signature.Signer{Issuer: issuer, Subject: subject}, s.Attest(subject, issuer, statement, time.Now().Add(-30*time.Minute)), "integrated time outside certificate validity"},
+		"an expired certificate":    {signature.Signer{Issuer: issuer, Subject: subject}, s.Attest(subject, issuer, statement, time.Now().Add(-30*time.Minute)), "integrated time outside certificate validity"},
 		"another artifact":          {signature.Signer{Issuer: issuer, Subject: subject}, s.Attest(subject, issuer, sigstoretest.Statement(signature.PredicateType, []byte("x")), soon), "digest"},
-		"a message that is another": {signature.Signer{Issuer: issuer, Subject: subject}, s.Message(subject, issuer, []byte("x")), "could not verify message"},
+		"another message":           {signature.Signer{Issuer: issuer, Subject: subject}, s.Message(subject, issuer, []byte("x")), "could not verify message"},
 		"not in the log": {signature.Signer{Issuer: issuer, Subject: subject}, changed(good(), func(b *bundles.Bundle) {
 			b.VerificationMaterial.TlogEntries = nil
 		}), "not enough verified log entries"},
@@ -98,15 +98,15 @@ func TestIdentity(t *testing.T) {
 			b.VerificationMaterial.TlogEntries[0].InclusionProof.RootHash[0] ^= 1
 		}), "verif"},
 		"a key in place of a certificate": {signature.Signer{Issuer: issuer, Subject: subject}, sigstoretest.KeyMessage(t, certtest.NewKey(t), artifact), "verif"},
-		"the certificate of another": {signature.Signer{Issuer: issuer, Subject: subject}, changed(s.Attest("eve@example.com", issuer, statement, soon), func(b *bundles.Bundle) {
+		"another signer's certificate": {signature.Signer{Issuer: issuer, Subject: subject}, changed(s.Attest("eve@example.com", issuer, statement, soon), func(b *bundles.Bundle) {
 			b.VerificationMaterial.Content = good().VerificationMaterial.Content
 		}), "transparency log certificate does not match"},
 		"no signature": {signature.Signer{Issuer: issuer, Subject: subject}, changed(good(), func(b *bundles.Bundle) {
 			b.GetDsseEnvelope().Signatures = nil
 		}), "log"},
-		"an attestation":        {signature.Signer{Issuer: issuer, Subject: subject}, s.Attest(subject, issuer, sigstoretest.Statement("https://slsa.dev/provenance/v1", artifact), soon), "it is not a signature, but an attestation of the type https://slsa.dev/provenance/v1"},
-		"no statement":          {signature.Signer{Issuer: issuer, Subject: subject}, s.Attest(subject, issuer, []byte("{}"), soon), "verif"},
-		"a statement on no one": {signature.Signer{Issuer: issuer, Subject: subject}, s.Attest(subject, issuer, []byte(`{"_type":"https://in-toto.io/Statement/v1","predicateType":"`+signature.PredicateType+`"}`), soon), "verif"},
+		"an attestation":            {signature.Signer{Issuer: issuer, Subject: subject}, s.Attest(subject, issuer, sigstoretest.Statement("https://slsa.dev/provenance/v1", artifact), soon), "it is not a signature, but an attestation of the type https://slsa.dev/provenance/v1"},
+		"no statement":              {signature.Signer{Issuer: issuer, Subject: subject}, s.Attest(subject, issuer, []byte("{}"), soon), "verif"},
+		"a statement about nothing": {signature.Signer{Issuer: issuer, Subject: subject}, s.Attest(subject, issuer, []byte(`{"_type":"https://in-toto.io/Statement/v1","predicateType":"`+signature.PredicateType+`"}`), soon), "verif"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.signer.Root = file
@@ -338,12 +338,12 @@ func TestSeveralKeys(t *testing.T) {
 		wants(t, err, c.want)
 	}
 	for name, c := range map[string]struct{ content, want string }{
-		"one":                       {read(private), ""},
-		"one with its parameters":   {parameters + read(private), ""},
-		"parameters alone":          {parameters, "has no key"},
-		"two":                       {read(private) + read(otherPrivate), "has more than one key"},
-		"two with their parameters": {parameters + read(private) + parameters + read(otherPrivate), "has more than one key"},
-		"the public key after":      {read(private) + read(public), "has more than one key"},
+		"one":                            {read(private), ""},
+		"a key with its parameters":      {parameters + read(private), ""},
+		"parameters alone":               {parameters, "has no key"},
+		"two":                            {read(private) + read(otherPrivate), "has more than one key"},
+		"two keys with their parameters": {parameters + read(private) + parameters + read(otherPrivate), "has more than one key"},
+		"the public key after":           {read(private) + read(public), "has more than one key"},
 	} {
 		_, err := signature.ReadKey(testkit.Put(t, t.TempDir(), "key", c.content), func() string { return "" })
 		if (err == nil) != (c.want == "") {

@@ -137,13 +137,13 @@ func TestNextKey(t *testing.T) {
 func TestBadRecord(t *testing.T) {
 	t.Parallel()
 	for name, record := range map[string]string{
-		"nothing":        "",
-		"of a newer one": "\x02{}",
-		"no JSON":        "\x01[",
-		"no key":         "\x01[null]",
-		"a short key":    `` + "\x01" + `[{"number":1,"secret":"AAAA","made":"2026-01-01T00:00:00Z"}]`,
-		"a zero":         "\x01" + `[{"number":0,"secret":"` + strings.Repeat("A", 43) + `=","made":"2026-01-01T00:00:00Z"}]`,
-		"too large":      "\x01[" + strings.Repeat(" ", 5000) + "]",
+		"nothing":                     "",
+		"a record of a newer version": "\x02{}",
+		"no JSON":                     "\x01[",
+		"no key":                      "\x01[null]",
+		"a short key":                 `` + "\x01" + `[{"number":1,"secret":"AAAA","made":"2026-01-01T00:00:00Z"}]`,
+		"a zero":                      "\x01" + `[{"number":0,"secret":"` + strings.Repeat("A", 43) + `=","made":"2026-01-01T00:00:00Z"}]`,
+		"too large":                   "\x01[" + strings.Repeat(" ", 5000) + "]",
 	} {
 		store := memory.New()
 		space := store.Space(signing.Space)

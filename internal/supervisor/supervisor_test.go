@@ -115,7 +115,7 @@ func TestPhases(t *testing.T) {
 		_ = s.Reload(func() error { return errors.New("line 3:\nREADY=1 \"x\"\x00" + strings.Repeat("é", 1000)) })
 		e.want("RELOADING=1")
 		if got := e.next(patience); strings.Count(got, "\n") != 1 || len(got) > 600 || !strings.Contains(got, `STATUS=the configuration stays as it was: line 3: READY=1 "x"\u0000é`) {
-			t.Errorf("a reload that failed told %q, want a status of one line that is not long", got)
+			t.Errorf("a failed reload sent %q, want a status of one short line", got)
 		}
 		s.Restarting()
 		e.want("RELOADING=1", "STATUS=restarting")
@@ -126,7 +126,7 @@ func TestPhases(t *testing.T) {
 		s.Stopping(time.Second)
 		s.Restarting()
 		if got := e.next(time.Millisecond); got != "" {
-			t.Errorf("more was told: %q", got)
+			t.Errorf("more was sent: %q", got)
 		}
 	}
 }
@@ -221,7 +221,7 @@ func TestWatch(t *testing.T) {
 	}
 	<-asked // all messages have been sent
 	if got := e.next(time.Millisecond); got != "" {
-		t.Errorf("a server that does not answer told %q", got)
+		t.Errorf("a server that does not answer sent %q", got)
 	}
 	answers <- nil
 	e.want("WATCHDOG=1")
@@ -264,14 +264,14 @@ func TestSocketsOfNobody(t *testing.T) {
 	}
 	own := strconv.Itoa(os.Getpid())
 	for name, c := range map[string]struct{ count, pid, wants string }{
-		"another process":    {"2", "1", ""},
-		"no process":         {"2", "", ""},
-		"no number of one":   {"2", own + "x", ""},
-		"none":               {"0", own, ""},
-		"too many":           {"999999", own, `LISTEN_FDS is "999999"`},
-		"more than a number": {"99999999999999999999", own, "LISTEN_FDS is"},
-		"negative":           {"-1", own, "LISTEN_FDS is"},
-		"not a number":       {"all\n", own, "LISTEN_FDS is"},
+		"another process":        {"2", "1", ""},
+		"no process":             {"2", "", ""},
+		"a malformed process ID": {"2", own + "x", ""},
+		"none":                   {"0", own, ""},
+		"too many":               {"999999", own, `LISTEN_FDS is "999999"`},
+		"more than a number":     {"99999999999999999999", own, "LISTEN_FDS is"},
+		"negative":               {"-1", own, "LISTEN_FDS is"},
+		"not a number":           {"all\n", own, "LISTEN_FDS is"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _, err := find(t, map[string]string{"LISTEN_FDS": c.count, "LISTEN_PID": c.pid, "LISTEN_FDNAMES": "x"})

@@ -71,16 +71,16 @@ func TestApply(t *testing.T) {
 		{"one off", switches.Change{Set: to(false, "/math/add")}, true, "math/add", "math/add"},
 		{"again", switches.Change{Set: to(false, "/math/add")}, false, "math/add", "math/add"},
 		{"a namespace off", switches.Change{Set: to(false, "/math")}, true, "math/add math/deep/root math/div", "math/add math/deep/root math/div"},
-		{"one of it on", switches.Change{Set: to(true, "/math/div")}, true, "math/add math/deep/root", "math/add math/deep/root"},
+		{"a tool of the namespace on", switches.Change{Set: to(true, "/math/div")}, true, "math/add math/deep/root", "math/add math/deep/root"},
 		{"reset that one", switches.Change{Reset: []string{"/math/div"}}, true, "math/add math/deep/root math/div", "math/add math/deep/root math/div"},
 		{"reset it again", switches.Change{Reset: []string{"/math/div"}}, false, "math/add math/deep/root math/div", "math/add math/deep/root math/div"},
 		{"the namespace on, for now", switches.Change{Set: to(true, "/math"), Passing: true}, true, "", "math/add math/deep/root math/div"},
-		{"one off, for now", switches.Change{Set: to(false, "/web/get"), Passing: true}, true, "web/get", "math/add math/deep/root math/div"},
+		{"a tool off, for now", switches.Change{Set: to(false, "/web/get"), Passing: true}, true, "web/get", "math/add math/deep/root math/div"},
 		{"the same, to be kept", switches.Change{Set: to(false, "/web/get")}, true, "web/get", "math/add math/deep/root math/div web/get"},
 		{"everything reset", switches.Change{Reset: []string{"/"}}, true, "", ""},
 		{"several", switches.Change{Set: to(false, "/math/add", "/web")}, true, "math/add web/get", "math/add web/get"},
 		{"everything off", switches.Change{Set: to(false, "/")}, true, "math/add math/deep/root math/div web/get", "math/add math/deep/root math/div web/get"},
-		{"what has no tool yet", switches.Change{Set: to(true, "/later")}, true, "math/add math/deep/root math/div web/get", "math/add math/deep/root math/div web/get"},
+		{"a namespace without tools", switches.Change{Set: to(true, "/later")}, true, "math/add math/deep/root math/div web/get", "math/add math/deep/root math/div web/get"},
 	} {
 		changed, err := s.Apply(t.Context(), step.change)
 		if err != nil {
@@ -131,7 +131,7 @@ func TestRefused(t *testing.T) {
 		}
 		return expected
 	}}); !errors.Is(err, expected) || len(off(table)) > 0 {
-		t.Errorf("an expectation that is not met: got %v, and off are %s", err, off(table))
+		t.Errorf("a wrong expected version: got %v, and off are %s", err, off(table))
 	}
 	if err := store.Close(); err != nil {
 		t.Fatal(err)

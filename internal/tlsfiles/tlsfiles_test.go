@@ -102,18 +102,18 @@ func TestOpenFails(t *testing.T) {
 		paths[name] = certtest.Write(t, dir, name, text)
 	}
 	for name, tt := range map[string]struct{ certificate, key, ca, want string }{
-		"another's key":           {"cert", "other key", "", "private key does not match public key"},
-		"another's certificate":   {"other cert", "key", "", "private key does not match public key"},
-		"the wrong way round":     {"key", "cert", "", "PEM"},
-		"no certificate":          {"missing", "key", "", "read server.tls.certificate"},
-		"a directory":             {"dir", "key", "", "read server.tls.certificate"},
-		"no key":                  {"cert", "missing", "", "read server.tls.key"},
-		"empty":                   {"empty", "key", "", "use server.tls.certificate"},
-		"not PEM":                 {"cert", "text", "", "use server.tls.certificate"},
-		"a broken certificate":    {"broken", "key", "", "use server.tls.certificate"},
-		"too large":               {"huge", "key", "", "larger than 1 MiB"},
-		"no authority":            {"cert", "key", "missing", "read server.tls.client_ca"},
-		"an authority that isn't": {"cert", "key", "text", "it has no certificate in PEM form"},
+		"another's key":         {"cert", "other key", "", "private key does not match public key"},
+		"another's certificate": {"other cert", "key", "", "private key does not match public key"},
+		"the wrong way round":   {"key", "cert", "", "PEM"},
+		"no certificate":        {"missing", "key", "", "read server.tls.certificate"},
+		"a directory":           {"dir", "key", "", "read server.tls.certificate"},
+		"no key":                {"cert", "missing", "", "read server.tls.key"},
+		"empty":                 {"empty", "key", "", "use server.tls.certificate"},
+		"not PEM":               {"cert", "text", "", "use server.tls.certificate"},
+		"a broken certificate":  {"broken", "key", "", "use server.tls.certificate"},
+		"too large":             {"huge", "key", "", "larger than 1 MiB"},
+		"no authority":          {"cert", "key", "missing", "read server.tls.client_ca"},
+		"an invalid authority":  {"cert", "key", "text", "it has no certificate in PEM form"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -122,31 +122,31 @@ func TestGuesses(t *testing.T) {
 		headers []string
 		want    string
 	}{
-		"the token":                  {[]string{"Bearer " + good}, "ci"},
-		"in lower case":              {[]string{"bearer " + good}, "ci"},
-		"none":                       {nil, "refused"},
-		"empty":                      {[]string{"Bearer "}, "refused"},
-		"of another kind":            {[]string{"Bearer 0123456789abcdef"}, "refused"},
-		"of another server":          {[]string{"Bearer " + foreign}, "refused: the token tsv_" + foreign[4:14] + " is not known"},
-		"revoked":                    {[]string{"Bearer " + revoked}, "refused: the token tsv_" + revoked[4:14] + " is not known"},
-		"one letter wrong":           {[]string{"Bearer " + string(flipped)}, "refused: the token is mistyped"},
-		"one letter less":            {[]string{"Bearer " + good[:len(good)-1]}, "refused: the token is mistyped"},
-		"one letter more":            {[]string{"Bearer " + good + "a"}, "refused: the token is mistyped"},
-		"in capitals":                {[]string{"Bearer " + strings.ToUpper(good)}, "refused"},
-		"the prefix in capitals":     {[]string{"Bearer TSV_" + good[4:]}, "refused"},
-		"the prefix alone":           {[]string{"Bearer tsv_"}, "refused: the token is mistyped"},
-		"the id alone":               {[]string{"Bearer tsv_" + id}, "refused: the token is mistyped"},
-		"the id with no secret":      {[]string{"Bearer tsv_" + id + "_" + strings.Repeat("a", 59)}, "refused: the token is mistyped"},
-		"a line in it":               {[]string{"Bearer tsv_" + id + "\n" + good[15:]}, "refused"},
-		"a blank in it":              {[]string{"Bearer " + good + " x"}, "refused"},
-		"a giant one":                {[]string{"Bearer " + good + strings.Repeat("a", 1<<20)}, "refused"},
-		"as long as may be":          {[]string{"Bearer tsv_" + strings.Repeat("a", 1020)}, "refused: the token is mistyped"},
-		"twice":                      {[]string{"Bearer " + good, "Bearer " + good}, "refused"},
-		"after a bad one":            {[]string{"Bearer x", "Bearer " + good}, "refused"},
-		"two in one header":          {[]string{"Bearer " + good + ", Bearer " + good}, "refused"},
-		"another scheme":             {[]string{"Basic " + good}, "refused"},
-		"the digest":                 {[]string{"Bearer e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}, "refused"},
-		"an intact one out of words": {[]string{"Bearer " + made(t)}, "is not known"},
+		"the token":                     {[]string{"Bearer " + good}, "ci"},
+		"in lower case":                 {[]string{"bearer " + good}, "ci"},
+		"none":                          {nil, "refused"},
+		"empty":                         {[]string{"Bearer "}, "refused"},
+		"of another kind":               {[]string{"Bearer 0123456789abcdef"}, "refused"},
+		"of another server":             {[]string{"Bearer " + foreign}, "refused: the token tsv_" + foreign[4:14] + " is not known"},
+		"revoked":                       {[]string{"Bearer " + revoked}, "refused: the token tsv_" + revoked[4:14] + " is not known"},
+		"one letter wrong":              {[]string{"Bearer " + string(flipped)}, "refused: the token is mistyped"},
+		"one letter less":               {[]string{"Bearer " + good[:len(good)-1]}, "refused: the token is mistyped"},
+		"one letter more":               {[]string{"Bearer " + good + "a"}, "refused: the token is mistyped"},
+		"in capitals":                   {[]string{"Bearer " + strings.ToUpper(good)}, "refused"},
+		"the prefix in capitals":        {[]string{"Bearer TSV_" + good[4:]}, "refused"},
+		"the prefix alone":              {[]string{"Bearer tsv_"}, "refused: the token is mistyped"},
+		"the id alone":                  {[]string{"Bearer tsv_" + id}, "refused: the token is mistyped"},
+		"the id with no secret":         {[]string{"Bearer tsv_" + id + "_" + strings.Repeat("a", 59)}, "refused: the token is mistyped"},
+		"a line in it":                  {[]string{"Bearer tsv_" + id + "\n" + good[15:]}, "refused"},
+		"a blank in it":                 {[]string{"Bearer " + good + " x"}, "refused"},
+		"a giant one":                   {[]string{"Bearer " + good + strings.Repeat("a", 1<<20)}, "refused"},
+		"as long as is allowed":         {[]string{"Bearer tsv_" + strings.Repeat("a", 1020)}, "refused: the token is mistyped"},
+		"twice":                         {[]string{"Bearer " + good, "Bearer " + good}, "refused"},
+		"after an invalid header":       {[]string{"Bearer x", "Bearer " + good}, "refused"},
+		"two in one header":             {[]string{"Bearer " + good + ", Bearer " + good}, "refused"},
+		"another scheme":                {[]string{"Basic " + good}, "refused"},
+		"the digest":                    {[]string{"Bearer e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}, "refused"},
+		"an intact token made of words": {[]string{"Bearer " + made(t)}, "is not known"},
 	} {
 		r := &http.Request{Header: http.Header{"Authorization": test.headers}}
 		if got := d.who(r); got != test.want && (!strings.Contains(got, test.want) || test.want == "refused") {
@@ -194,7 +194,7 @@ func TestRevoke(t *testing.T) {
 	d.want(secret, "is not known")
 	d.want(child, "is not known")
 	if d.auth.Version() == version || !d.verifier.Ended(p) {
-		t.Error("nobody is told that it has ended")
+		t.Error("no subscriber is told that the token has ended")
 	}
 	if d.verifier.Open() {
 		t.Error("everybody is let in once the last token was revoked")
@@ -297,7 +297,7 @@ func TestReserve(t *testing.T) {
 			}
 			defer release()
 			if _, _, err := d.Add(context.Background(), spec); err != nil {
-				t.Errorf("what was reserved can't be made: %v", err)
+				t.Errorf("the reserved token can't be made: %v", err)
 			}
 			made.Add(1)
 		})
@@ -332,23 +332,23 @@ func TestAttenuateUpwards(t *testing.T) {
 		spec tokens.Spec
 		want string // empty if it is made
 	}{
-		"less":                  {tokens.Spec{Scopes: []string{"math/add"}}, ""},
-		"the same":              {tokens.Spec{Scopes: []string{"math/*", "metrics"}, Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.128/25")}, Lifetime: time.Minute}, ""},
-		"nothing":               {tokens.Spec{}, ""},
-		"every tool":            {tokens.Spec{Scopes: []string{"*"}}, "is more than the token has"},
-		"a prefix of the text":  {tokens.Spec{Scopes: []string{"math*/*"}}, "is more than the token has"},
-		"a longer name":         {tokens.Spec{Scopes: []string{"maths/add"}}, "is more than the token has"},
-		"the namespace's name":  {tokens.Spec{Scopes: []string{"math"}}, "it also matches /math"},
-		"a role":                {tokens.Spec{Scopes: []string{"admin"}}, "is more than the token has"},
-		"a role that reads":     {tokens.Spec{Scopes: []string{"admin:read"}}, "is more than the token has"},
-		"for longer":            {tokens.Spec{Lifetime: 2 * time.Hour}, "can't last longer"},
-		"for ever":              {tokens.Spec{Lifetime: tokens.Forever}, "can't last longer"},
-		"from elsewhere":        {tokens.Spec{Networks: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}}, "is not within the networks of the token"},
-		"from a larger network": {tokens.Spec{Networks: []netip.Prefix{netip.MustParsePrefix("192.0.0.0/16")}}, "is not within the networks of the token"},
-		"from everywhere":       {tokens.Spec{Networks: []netip.Prefix{netip.MustParsePrefix("::/0")}}, "is not within the networks of the token"},
-		"a name with a slash":   {tokens.Spec{Name: "a/b"}, "the name is not valid"},
-		"a name from elsewhere": {tokens.Spec{Name: "../admin"}, "the name is not valid"},
-		"too many scopes":       {tokens.Spec{Scopes: slices.Repeat([]string{"math/add"}, 17)}, "at most 16"},
+		"less":                        {tokens.Spec{Scopes: []string{"math/add"}}, ""},
+		"the same":                    {tokens.Spec{Scopes: []string{"math/*", "metrics"}, Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.128/25")}, Lifetime: time.Minute}, ""},
+		"nothing":                     {tokens.Spec{}, ""},
+		"every tool":                  {tokens.Spec{Scopes: []string{"*"}}, "is more than the token has"},
+		"a prefix of the text":        {tokens.Spec{Scopes: []string{"math*/*"}}, "is more than the token has"},
+		"a longer name":               {tokens.Spec{Scopes: []string{"maths/add"}}, "is more than the token has"},
+		"the namespace's name":        {tokens.Spec{Scopes: []string{"math"}}, "it also matches /math"},
+		"a role":                      {tokens.Spec{Scopes: []string{"admin"}}, "is more than the token has"},
+		"a role that reads":           {tokens.Spec{Scopes: []string{"admin:read"}}, "is more than the token has"},
+		"for longer":                  {tokens.Spec{Lifetime: 2 * time.Hour}, "can't last longer"},
+		"for ever":                    {tokens.Spec{Lifetime: tokens.Forever}, "can't last longer"},
+		"from elsewhere":              {tokens.Spec{Networks: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}}, "is not within the networks of the token"},
+		"from a larger network":       {tokens.Spec{Networks: []netip.Prefix{netip.MustParsePrefix("192.0.0.0/16")}}, "is not within the networks of the token"},
+		"from everywhere":             {tokens.Spec{Networks: []netip.Prefix{netip.MustParsePrefix("::/0")}}, "is not within the networks of the token"},
+		"a name with a slash":         {tokens.Spec{Name: "a/b"}, "the name is not valid"},
+		"a name that leads elsewhere": {tokens.Spec{Name: "../admin"}, "the name is not valid"},
+		"too many scopes":             {tokens.Spec{Scopes: slices.Repeat([]string{"math/add"}, 17)}, "at most 16"},
 	} {
 		if test.spec.Name == "" {
 			test.spec.Name = strings.ReplaceAll(name, " ", "-")
@@ -366,7 +366,7 @@ func TestAttenuateUpwards(t *testing.T) {
 		}
 		r := request(narrow)
 		if r.RemoteAddr = "198.51.100.1"; d.who(r) == p.String() {
-			t.Errorf("%s: it is taken from elsewhere", name)
+			t.Errorf("%s: the token is accepted from an address outside its networks", name)
 		}
 	}
 	for _, p := range []*wasmtools.Principal{nil, wasmtools.Everybody(), wasmtools.Self()} {
@@ -441,7 +441,7 @@ func TestExpiredNarrowOnes(t *testing.T) {
 			}
 		}
 		if valid != 30 || expired < 100 || valid+expired > 1001 {
-			t.Errorf("%d are valid, and %d have expired", valid, expired)
+			t.Errorf("%d tokens are valid, and %d have expired", valid, expired)
 		}
 	})
 }
@@ -466,7 +466,7 @@ func TestNarrowOnesInADay(t *testing.T) {
 			}
 		}
 		if err := attenuate(1000); err == nil {
-			t.Error("more than a thousand are made in an hour")
+			t.Error("more than a thousand tokens are made in an hour")
 		}
 		time.Sleep(24 * time.Hour)
 		if err := attenuate(1001); err != nil {
@@ -602,18 +602,18 @@ func TestBadSpecs(t *testing.T) {
 		spec tokens.Spec
 		want string
 	}{
-		"no name":             {tokens.Spec{}, "the name is not valid"},
-		"a token for a name":  {tokens.Spec{Name: "tsv_zqzqzq"}, "begins with tsv_"},
-		"a name of the log's": {tokens.Spec{Name: "token-17"}, "which is what the log calls tokens without a name"},
-		"a slash":             {tokens.Spec{Name: "ci/zqzq"}, "the name is not valid"},
-		"a long name":         {tokens.Spec{Name: strings.Repeat("zqzq", 17)}, "the name is not valid"},
-		"a control letter":    {tokens.Spec{Name: "zqzq\x1b[0m"}, "the name is not valid"},
-		"taken":               {tokens.Spec{Name: "ci"}, "exists already"},
-		"an unknown role":     {tokens.Spec{Name: "x", Scopes: []string{"zqzq:write"}}, "is no such role"},
-		"too long":            {tokens.Spec{Name: "x", Lifetime: tokens.MaxLifetime + 1}, "lasts at most 1825 days"},
-		"a negative time":     {tokens.Spec{Name: "x", Lifetime: -2}, "lasts at most"},
-		"no network":          {tokens.Spec{Name: "x", Networks: []netip.Prefix{{}}}, "network 1 of 1"},
-		"IPv4 in IPv6":        {tokens.Spec{Name: "x", Networks: []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")}}, "network 1 of 1"},
+		"no name":                    {tokens.Spec{}, "the name is not valid"},
+		"a token in place of a name": {tokens.Spec{Name: "tsv_zqzqzq"}, "begins with tsv_"},
+		"a name that the log uses":   {tokens.Spec{Name: "token-17"}, "which is what the log calls tokens without a name"},
+		"a slash":                    {tokens.Spec{Name: "ci/zqzq"}, "the name is not valid"},
+		"a long name":                {tokens.Spec{Name: strings.Repeat("zqzq", 17)}, "the name is not valid"},
+		"a control letter":           {tokens.Spec{Name: "zqzq\x1b[0m"}, "the name is not valid"},
+		"taken":                      {tokens.Spec{Name: "ci"}, "exists already"},
+		"an unknown role":            {tokens.Spec{Name: "x", Scopes: []string{"zqzq:write"}}, "is no such role"},
+		"too long":                   {tokens.Spec{Name: "x", Lifetime: tokens.MaxLifetime + 1}, "lasts at most 1825 days"},
+		"a negative time":            {tokens.Spec{Name: "x", Lifetime: -2}, "lasts at most"},
+		"no network":                 {tokens.Spec{Name: "x", Networks: []netip.Prefix{{}}}, "network 1 of 1"},
+		"IPv4 in IPv6":               {tokens.Spec{Name: "x", Networks: []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")}}, "network 1 of 1"},
 	} {
 		_, _, err := d.Add(t.Context(), test.spec)
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "zqzq") {
@@ -677,12 +677,12 @@ func TestForeignRecords(t *testing.T) {
 		}
 	}
 	if _, _, err := d.Rotate(t.Context(), "new", 0, state.Any); err == nil {
-		t.Error("what a newer version wrote is changed")
+		t.Error("a record of a newer version is changed")
 	}
 	if e, ok, err := space.Get(t.Context(), "name/new", 10); err != nil || !ok || string(e.Value) != "\x09{}" {
 		t.Errorf("got %q, %t, %v", e.Value, ok, err)
 	}
 	if _, err := d.Revoke(t.Context(), "new", state.Any); err != nil {
-		t.Errorf("it can't be revoked: %v", err)
+		t.Errorf("an unreadable token can't be revoked: %v", err)
 	}
 }

@@ -232,10 +232,10 @@ func TestDeclared(t *testing.T) {
 		t.Error("Ended does not tell which tokens have ended")
 	}
 	for name, declared := range map[string][]config.Token{
-		"two of a name":   {token("ci", "one"), token("ci", "two")},
-		"two of a secret": {token("ci", "one"), token("web", "one")},
-		"an unknown role": {token("ci", "one", "admin:all")},
-		"no name":         {token("", "one")},
+		"two tokens with one name":   {token("ci", "one"), token("ci", "two")},
+		"two tokens with one secret": {token("ci", "one"), token("web", "one")},
+		"an unknown role":            {token("ci", "one", "admin:all")},
+		"no name":                    {token("", "one")},
 	} {
 		if v, err := tokens.NewVerifier(d.Store, declared, peer, nil); err == nil {
 			t.Errorf("%s: got %v", name, v)
@@ -292,7 +292,7 @@ func TestMark(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for name, store := range map[string]state.Store{"the same": store, "another": memory.New(), "none that can be read": lost} {
+	for name, store := range map[string]state.Store{"the same": store, "another": memory.New(), "an unreadable state": lost} {
 		if opened(store, mark) {
 			t.Errorf("everybody is let in with this state: %s", name)
 		}

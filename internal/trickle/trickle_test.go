@@ -68,11 +68,11 @@ func TestTrickle(t *testing.T) {
 		within time.Duration
 		want   error
 	}{
-		"a byte now and then":      {slow{1, 5 * time.Second, 2 << 20}, 0, 16 * time.Second, trickle.ErrSlow},
-		"less than the least":      {slow{7 << 10, time.Second, 2 << 20}, 0, 12 * time.Second, trickle.ErrSlow},
-		"more than the least":      {slow{9 << 10, time.Second, 2 << 20}, 0, 4 * time.Minute, nil},
-		"a short answer, late":     {slow{100, 25 * time.Second, 100}, 0, 26 * time.Second, nil},
-		"a reader that takes long": {slow{32 << 10, time.Millisecond, 2 << 20}, 20 * time.Second, time.Hour, nil},
+		"a byte now and then":       {slow{1, 5 * time.Second, 2 << 20}, 0, 16 * time.Second, trickle.ErrSlow},
+		"less than the lowest rate": {slow{7 << 10, time.Second, 2 << 20}, 0, 12 * time.Second, trickle.ErrSlow},
+		"more than the lowest rate": {slow{9 << 10, time.Second, 2 << 20}, 0, 4 * time.Minute, nil},
+		"a short answer, late":      {slow{100, 25 * time.Second, 100}, 0, 26 * time.Second, nil},
+		"a reader that takes long":  {slow{32 << 10, time.Millisecond, 2 << 20}, 20 * time.Second, time.Hour, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

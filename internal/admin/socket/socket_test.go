@@ -62,7 +62,7 @@ func TestPeers(t *testing.T) {
 		t.Errorf("got %q, want %q (%v)", text, want, err)
 	}
 	if p, err := (socket.Peers{}).Principal(&http.Request{}, wasmtools.Everybody()); p != nil || err == nil {
-		t.Errorf("of a request that came another way: got %v, %v", p, err)
+		t.Errorf("a request that did not come over the socket: got %v, %v", p, err)
 	}
 }
 
@@ -175,6 +175,6 @@ func TestOf(t *testing.T) {
 		t.Errorf("%d bytes: got %v", len(long), err)
 	}
 	if err := socket.CheckPath(long + "x"); err == nil || !strings.Contains(err.Error(), "set state.directory or admin.socket to a shorter one") {
-		t.Errorf("one more: got %v", err)
+		t.Errorf("one byte more: got %v", err)
 	}
 }

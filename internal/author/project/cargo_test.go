@@ -35,8 +35,8 @@ func TestArtifacts(t *testing.T) {
 		{"with others", artifact(manifest, "/t/a.rlib", "/t/a.wasm", "/t/a.d"), []string{"/t/a.wasm"}},
 		{"through a link", artifact(filepath.Join(link, "Cargo.toml"), "/t/a.wasm"), []string{"/t/a.wasm"}},
 		{"of another package", artifact(filepath.Join(dir, "other", "Cargo.toml"), "/t/b.wasm"), nil},
-		{"of a package that is gone", artifact(filepath.Join(dir, "gone", "Cargo.toml"), "/t/b.wasm"), nil},
-		{"between words of a plug-in", "hello\n{\n" + artifact(manifest, "/t/a.wasm") + "{}\n[]\nnull\n", []string{"/t/a.wasm"}},
+		{"a message about a package that is gone", artifact(filepath.Join(dir, "gone", "Cargo.toml"), "/t/b.wasm"), nil},
+		{"a message between words of a plug-in", "hello\n{\n" + artifact(manifest, "/t/a.wasm") + "{}\n[]\nnull\n", []string{"/t/a.wasm"}},
 		{"another message", `{"reason":"build-finished","filenames":["/t/a.wasm"],"manifest_path":"` + manifest + "\"}\n", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

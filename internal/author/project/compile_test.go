@@ -152,11 +152,11 @@ func TestRemap(t *testing.T) {
 		{"of the build", "[build]\n" + own, "", ""},
 		{"of the target", "[build]\nrustflags = [\"--cfg\", \"hidden\"]\n[target.wasm32-unknown-unknown]\n\nrunner = [\"a\"]\n" + own, "", ""},
 		{"of a condition", "[target.'cfg(target_family = \"wasm\")']\n" + own, "", ""},
-		{"of the target by a dotted key", "target.wasm32-unknown-unknown." + own, "", ""},
+		{"flags of the target by a dotted key", "target.wasm32-unknown-unknown." + own, "", ""},
 		{"of another target", "[target.x86_64-unknown-linux-gnu]\nrustflags = [\"--nonsense\"]\n[build]\n" + own, "", ""},
 		{"of the environment", "[build]\nrustflags = [\"--cfg\", \"hidden\"]\n", "RUSTFLAGS", "--cfg  own"},
-		{"of the environment, encoded", "", "CARGO_ENCODED_RUSTFLAGS", "--cfg\x1fown"},
-		{"of the environment, empty", "[build]\nrustflags = [\"--cfg\", \"hidden\"]\n", "RUSTFLAGS", ""},
+		{"flags of the environment, encoded", "", "CARGO_ENCODED_RUSTFLAGS", "--cfg\x1fown"},
+		{"flags of the environment, empty", "[build]\nrustflags = [\"--cfg\", \"hidden\"]\n", "RUSTFLAGS", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			name := fmt.Sprintf("remap-%d", i)

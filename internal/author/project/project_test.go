@@ -108,8 +108,8 @@ func TestOpenRefuses(t *testing.T) {
 		{"a small stack", map[string]string{"main.go": "//toolsrv:tinygo stack=1KiB\n" + main}, "", "a stack can have 512 KiB to 32 MiB"},
 		{"a stack larger than the memory", map[string]string{"main.go": "//toolsrv:tinygo stack=999999999999GiB\n" + main}, "", "a stack can have 512 KiB to 32 MiB"},
 		{"a stack in one of two", map[string]string{"a.go": "//toolsrv:tinygo\n" + main, "b.go": "//toolsrv:tinygo stack=1MiB\n" + main}, "", "keep one"},
-		{"a flag for a target", map[string]string{"main.go": "//toolsrv:tinygo -o=/etc/passwd\n" + main}, "", "is not a target"},
-		{"a file for a target", map[string]string{"main.go": "//toolsrv:tinygo ../evil.json\n" + main}, "", "is not a target"},
+		{"a flag in place of a target", map[string]string{"main.go": "//toolsrv:tinygo -o=/etc/passwd\n" + main}, "", "is not a target"},
+		{"a file in place of a target", map[string]string{"main.go": "//toolsrv:tinygo ../evil.json\n" + main}, "", "is not a target"},
 		{"targets that differ", map[string]string{"a.go": "//toolsrv:tinygo\n" + main, "b.go": "//toolsrv:tinygo wasm-unknown\n" + main}, "", "keep one"},
 		{"a huge Cargo configuration", map[string]string{"Cargo.toml": "", ".cargo/config.toml": strings.Repeat("#", 1<<20+1)}, "", "larger than"},
 	} {
@@ -133,16 +133,16 @@ func TestOpenScript(t *testing.T) {
 		script, made string // below the folder
 	}{
 		{"the only one", "hello.py", ".", "hello.py", "work.wasm"},
-		{"the only one that is not a part", "hello.py _part.py test_hello.py hello_test.py conftest.py setup.py", ".", "hello.py", "work.wasm"},
+		{"the only script that is not a part", "hello.py _part.py test_hello.py hello_test.py conftest.py setup.py", ".", "hello.py", "work.wasm"},
 		{"the only one beside tests and types", "hello.ts hello.test.ts hello.spec.ts hello.d.ts vite.config.ts", ".", "hello.ts", "work.wasm"},
 		{"main", "a.py main.py", ".", "main.py", "work.wasm"},
 		{"index", "a.js index.js", ".", "index.js", "work.wasm"},
-		{"the one with the folder's name", "a.py main.py work.py", ".", "work.py", "work.wasm"},
+		{"the script with the folder's name", "a.py main.py work.py", ".", "work.py", "work.wasm"},
 		{"the package's", `a.ts package.json={"main":"src/b.ts"} src/b.ts`, ".", "src/b.ts", "work.wasm"},
 		{"a package without one", `a.ts package.json={"main":"dist/b.cjs"}`, ".", "a.ts", "work.wasm"},
-		{"one that is named", "a.py b.py", "b.py", "b.py", "b.wasm"},
-		{"a part that is named", "_a.py", "_a.py", "_a.py", "_a.wasm"},
-		{"one in a folder", "src/a.mts", "src/a.mts", "src/a.mts", "src/a.wasm"},
+		{"a named script", "a.py b.py", "b.py", "b.py", "b.wasm"},
+		{"a named part", "_a.py", "_a.py", "_a.py", "_a.wasm"},
+		{"a script in a folder", "src/a.mts", "src/a.mts", "src/a.mts", "src/a.wasm"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -107,7 +107,7 @@ func TestTinyGoRefusesGo(t *testing.T) {
 		{"a newer one, of which there are some", newer, "auto", []string{"1.25.5", "1.25.11", "1.24.13"}, "go1.25.11", "GOTOOLCHAIN=go1.25.11"},
 		{"no download allowed, nor needed", newer, "local", []string{"1.25.5"}, "go1.25.5", "GOTOOLCHAIN=go1.25.5"},
 		{"no download allowed", newer, "local", []string{"1.24.5"}, "", "!this TinyGo supports Go up to 1.25, but the installed Go is 1.26: install Go 1.25 and put it first in PATH, or let go download it, which GOTOOLCHAIN=local forbids: GOTOOLCHAIN=go1.25.0 toolsrv build"},
-		{"one newer than TinyGo's own", "cannot compile with Go toolchain version go1.26 (TinyGo was built using toolchain version go1.25.3)", "go1.26.1+auto", nil, "go1.25.14", "GOTOOLCHAIN=go1.25.14"},
+		{"a newer Go than TinyGo's own", "cannot compile with Go toolchain version go1.26 (TinyGo was built using toolchain version go1.25.3)", "go1.26.1+auto", nil, "go1.25.14", "GOTOOLCHAIN=go1.25.14"},
 		{"none available", strings.ReplaceAll(newer, "25", "21"), "auto", nil, "", "!this TinyGo supports Go up to 1.21, but the installed Go is 1.26: install Go 1.21 and put it first in PATH: no such version"},
 		{"an older one", "requires go version 1.27 through 1.29, got go1.26", "auto", nil, "", ""}, // the build says it again
 		{"another complaint", "no such target", "auto", nil, "", ""},

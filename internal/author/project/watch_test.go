@@ -108,7 +108,7 @@ func TestWatchScript(t *testing.T) {
 			return os.WriteFile(filepath.Join(dir, "package", "x.json"), []byte("x"), 0o644)
 		}, true},
 		{"one elsewhere", func(dir string) error { return os.WriteFile(filepath.Join(dir, "..", "lib.py"), []byte("x"), 0o644) }, true},
-		{"one that was looked for in vain", func(dir string) error { return os.WriteFile(filepath.Join(dir, "..", "none.py"), nil, 0o644) }, true},
+		{"a file that was looked for in vain", func(dir string) error { return os.WriteFile(filepath.Join(dir, "..", "none.py"), nil, 0o644) }, true},
 		{"another file", func(dir string) error { return os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("x"), 0o644) }, false},
 		{"a file in a folder", func(dir string) error { return os.WriteFile(filepath.Join(dir, "data", "y.json"), []byte("x"), 0o644) }, false},
 		{"what Python makes", func(dir string) error { return os.WriteFile(filepath.Join(dir, "__pycache__", "x"), nil, 0o644) }, false},

@@ -107,10 +107,10 @@ func testExpiry(t *testing.T, s state.Space, c Clock) {
 		t.Errorf("after a second there are %q, %t, %v", keys, more, err)
 	}
 	if deleted, err := s.Delete(t.Context(), "second", state.Any); deleted || err != nil {
-		t.Errorf("deleted what has expired: %t, %v", deleted, err)
+		t.Errorf("an expired entry was deleted again: %t, %v", deleted, err)
 	}
 	if version, err := s.Set(t.Context(), "shortened", nil, state.Absent, state.SetOptions{}); err != nil || version <= kept {
-		t.Errorf("what has expired is made anew at version %d, %v", version, err)
+		t.Errorf("an expired entry is made anew at version %d, %v", version, err)
 	}
 	c.Sleep(2 * time.Minute) // a store deletes expired entries even if nobody reads them
 	if !c.Eventually(func() bool { return usage(t, s).Entries == 4 }) {
@@ -138,7 +138,7 @@ func testQuotaOfExpired(t *testing.T, s state.Space, c Clock) {
 		c.Sleep(time.Millisecond)
 		// This needs the room of all entries.
 		if err := put("large", 100*(state.Overhead+10)-state.Overhead-5); err != nil {
-			t.Errorf("got %v where all has expired", err)
+			t.Errorf("got %v although all entries have expired", err)
 		}
 		if err := put("more", 0); !errors.Is(err, state.ErrQuota) {
 			t.Errorf("got %v above the quota", err)

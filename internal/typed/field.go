@@ -43,8 +43,8 @@ func fieldsOf(t reflect.Type, path string) ([]field, error) {
 	return out, nil
 }
 
-// dominant returns the field that stands for its name: the one embedded least deeply, among several the one named by
-// its tag. clash is another field with the same claim to the name.
+// dominant returns the field that encoding/json uses for a name: the least deeply embedded one, or among several the one named by its tag. clash is
+// another field with the same claim to the name.
 func dominant(fields []field) (winner field, clash *field) {
 	winner = fields[0]
 	for _, f := range fields[1:] {

@@ -15,7 +15,7 @@ type describer interface {
 
 // schema is a JSON Schema with its members in the order in which people read them.
 type schema struct {
-	raw json.RawMessage // in place of all others, where a describer wrote it
+	raw json.RawMessage // a describer's own text, in place of all other members
 
 	Ref                  string            `json:"$ref,omitempty"`
 	Type                 any               `json:"type,omitempty"` // a string, or []string

@@ -59,7 +59,7 @@ func ownKey(tag reflect.StructTag) string {
 	return ""
 }
 
-// checkTag reports whether a tag is in the form that package reflect reads; what follows a slip is ignored there.
+// checkTag reports whether a tag is in the form that package reflect reads: reflect ignores everything after a mistake.
 func checkTag(tag reflect.StructTag) error {
 	rest := strings.TrimLeft(string(tag), " ")
 	for parted := true; rest != ""; {
@@ -81,8 +81,8 @@ func checkTag(tag reflect.StructTag) error {
 	return nil
 }
 
-// meant returns the key that an unknown one was meant to be, or "". Tags of other packages are in the same place, so little
-// may differ: capitals, and one letter, or two in ten. A tag json is not looked for: bson is another package's.
+// meant returns the key that an unknown one was meant to be, or "". Tags of other packages are in the same place, so only small differences count:
+// capitals, and one letter, or two in ten. The tag json is never suggested, since bson is another package's tag.
 func meant(key string) string {
 	best, least := "", 1+max(1, min(len(key)/5, 2))
 	for _, k := range tagKeys() {
@@ -181,7 +181,7 @@ func (t tags) constrain(s *schema, kind string, typ reflect.Type) error {
 	return nil
 }
 
-// content adds to s what the tags say of what is in a string.
+// content adds to s what the tags say about the content of a string.
 func (t tags) content(s *schema) error {
 	if v, ok := t["contentEncoding"]; ok {
 		if v != "base64" {

@@ -13,7 +13,7 @@ import (
 	"reflect"
 )
 
-// Arguments returns the schema of a tool's arguments, which are a t.
+// Arguments returns the schema of a tool's arguments, which have the type t.
 func Arguments(t reflect.Type) (json.RawMessage, error) {
 	s, err := argumentsSchema(t)
 	if err != nil {
@@ -22,7 +22,7 @@ func Arguments(t reflect.Type) (json.RawMessage, error) {
 	return Encode(s)
 }
 
-// Result returns the schema of a tool's result, which is a t, or nil if it would say nothing.
+// Result returns the schema of a tool's result, which has the type t, or nil if the schema would say nothing.
 func Result(t reflect.Type) (json.RawMessage, error) {
 	s, err := resultSchema(t)
 	if err != nil || s == nil {

@@ -94,7 +94,7 @@ func (c *Call) Warnf(format string, args ...any) { c.logf(LevelWarn, format, arg
 // Errorf logs a line about something that broke. The call goes on; return an error to end it.
 func (c *Call) Errorf(format string, args ...any) { c.logf(LevelError, format, args...) }
 
-// logf passes its arguments on as it got them, so that go vet sees that all these are like Printf and checks their calls.
+// logf passes its arguments on as it got them, so that go vet sees that these methods are like Printf and checks their calls.
 func (c *Call) logf(level Level, format string, args ...any) {
 	if c != nil && c.log != nil {
 		c.log(level, fmt.Sprintf(format, args...))

@@ -44,7 +44,7 @@ const (
 	statusBroken = 2 // the tool is at fault; the log says how
 )
 
-// exported is the module's state, the only one of this package: the ABI's functions take no pointer to it. It is
+// exported is the module's state, the only global state of this package: the ABI's functions take no pointer to it. It is
 // written during initialisation and only read after that.
 var exported struct {
 	module Module

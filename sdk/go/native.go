@@ -26,8 +26,8 @@ func (c *Call) left() (time.Duration, bool) {
 	return max(0, time.Until(c.deadline)), true
 }
 
-// Value implements [context.Context]. It returns nil for every key but one of this module's, by which packages find what stands in
-// for the host in a test.
+// Value implements [context.Context]. It returns nil for every key except one of this module, under which packages find a test's replacement for the
+// host.
 func (c *Call) Value(key any) any {
 	if _, ok := key.(double.Key); ok && c != nil && c.host != nil {
 		return c.host

@@ -16,7 +16,7 @@ type Needs struct {
 	// HTTP are the beginnings of the URLs that package http sends requests to: an origin such as "https://api.example.com", one with a path
 	// up to a slash such as "https://api.example.com/v2/", or one with * for everything before a domain, such as "https://*.example.com".
 	HTTP []string
-	// KV is whether package kv keeps anything.
+	// KV is whether package kv is used.
 	KV bool
 	// Secrets are the names of the secrets that package secrets reads.
 	Secrets []string

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// TestPortable holds the packages that become part of a guest to what TinyGo compiles for every target: no goroutine, no
+// TestPortable checks that the packages that become part of a guest use only what TinyGo compiles for every target: no goroutine, no
 // channel, no recover (which recovers nothing there), no looking up of methods by reflection (which panics there), no
 // errors.As (beside which encoding/json panics there), no ChaCha8 (whose core is in assembly). The same holds for the
 // examples, but for template. make test-tinygo builds them with TinyGo.

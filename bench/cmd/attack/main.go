@@ -79,7 +79,7 @@ func run(ctx context.Context, arguments []string, out, _ io.Writer) error {
 	server := flags.String("server", "bin/toolsrv", "the server's binary")
 	only := flags.String("only", "", "only these attacks, separated by commas")
 	list := flags.Bool("list", false, "list the attacks")
-	cgroup := flags.String("cgroup", "", "a directory of cgroup v2 in which groups with memory.max can be made; empty: one is looked for")
+	cgroup := flags.String("cgroup", "", "a directory of cgroup v2 in which groups with memory.max can be made; if empty, one is looked for")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}

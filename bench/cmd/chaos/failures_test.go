@@ -31,7 +31,7 @@ var failures = []struct {
 	{"", "its account or bucket is full", "The last sixteenth is for operators and deletions: tools get `unavailable`, and the log warns. Reads go on.", "Raise the limit: `nats account info`."},
 	{`disk full`, "a node's disk is full", "It keeps nothing more; with two such nodes, there is no majority.", "Make room, then restart each such node."},
 	{`clock`, "a machine's clock is wrong", "The log warns of 5 s and more. Keys with a time to live end by NATS's clock, tokens by each server's own: too early or too late.", "Set the clock."},
-	{"", "the bucket was deleted or restored", "Servers that know it serve on, and refuse to read and write once another bucket with its name begins again.", "Restore it with servers stopped, and start them."},
+	{"", "the bucket was deleted or restored", "Servers that know it go on serving, but refuse to read and write once a bucket with its name begins anew.", "Restore it with servers stopped, and start them."},
 }
 
 // TestFailuresPage compares docs/generated/failures.md with failures, and checks that it has a row for each fault of a run.

@@ -85,7 +85,7 @@ func chaos(ctx context.Context, arguments []string, out, log io.Writer, mounts b
 	flags.StringVar(&o.old, "old", "", "the binary of an older version, from which the servers are upgraded first")
 	flags.StringVar(&o.late, "late", "", "the binary of a server whose clock is five minutes ahead")
 	flags.StringVar(&o.node, "late-node", "", "this program's binary, whose clock is five minutes ahead, for a node")
-	flags.DurationVar(&o.length, "for", 10*time.Minute, "how long it takes, about; below five minutes one server or node has each fault, otherwise each of them")
+	flags.DurationVar(&o.length, "for", 10*time.Minute, "about how long it takes; below five minutes each fault strikes one server or node, otherwise each of them")
 	only := flags.String("only", "", "only faults whose names begin with one of these, separated by commas")
 	if err := flags.Parse(arguments); err != nil {
 		return err

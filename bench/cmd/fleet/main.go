@@ -40,7 +40,7 @@ func run(ctx context.Context, arguments []string, out, log io.Writer) error {
 	flags.SetOutput(log)
 	sizes := flags.String("replicas", "3,10,100,300,1000", "numbers of replicas, separated by commas")
 	keys := flags.Int("keys", 1000, "how many keys of 100 bytes the state has")
-	span := flags.Duration("span", 10*time.Second, "how long nothing happens, and how long changes are made")
+	span := flags.Duration("span", 10*time.Second, "how long the idle phase and the phase of changes each last")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}

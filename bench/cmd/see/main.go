@@ -26,7 +26,7 @@ type bench struct {
 	measure.Plan
 	guests guest.Shelf
 	server string // the binary
-	pages  string // the module whose tests have a browser use the pages
+	pages  string // the module whose tests use the pages in a browser
 	report *measure.Report
 }
 
@@ -62,7 +62,7 @@ func run(ctx context.Context, arguments []string, out, log io.Writer) error {
 	flags := b.Flags("see", log)
 	flags.StringVar((*string)(&b.guests), "guests", "build/bench", "the directory of the guests")
 	flags.StringVar(&b.server, "server", "bin/toolsrv", "the server's binary")
-	flags.StringVar(&b.pages, "browser", "test/browser", "the module whose tests have a browser use the pages")
+	flags.StringVar(&b.pages, "browser", "test/browser", "the module whose tests use the pages in a browser")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}

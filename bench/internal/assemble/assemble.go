@@ -109,7 +109,7 @@ func (t Tool) Module() ([]byte, error) {
 	section(7, append(name("memory"), 2, 0), append(name("toolsrv_call"), 0, imported))
 	var segments [][]byte
 	for _, n := range t.Elements {
-		// Passive segments of functions, which contain the first function that many times.
+		// Passive element segments, each of which contains the first function that many times.
 		segments = append(segments, slices.Concat([]byte{1, 0}, Unsigned(n), make([]byte, n)))
 	}
 	section(9, segments...)

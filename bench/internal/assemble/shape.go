@@ -10,8 +10,8 @@ const (
 	add = 0x6a
 )
 
-// Live is a function that keeps values on the operand stack over branches: a compiler that looks at each value for each
-// branch takes the product.
+// Live is a function that keeps values on the operand stack over branches: a compiler that looks at each value for each branch takes time in
+// proportion to values times branches.
 func Live(values, branches int) Body {
 	code := bytes.Repeat(slices.Concat(Const(64), load), values)
 	code = append(code, bytes.Repeat(If(LocalGet(0), nil), branches)...)

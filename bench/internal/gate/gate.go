@@ -144,7 +144,7 @@ func (g *Gate) pass(from net.Conn) {
 // mostUnderWay is how many pieces from one side can be delayed at a time.
 const mostUnderWay = 64
 
-// A piece is a part of what one side has sent, and when the other side gets it.
+// A piece is a part of the bytes that one side has sent, with the time when the other side gets it.
 type piece struct {
 	said []byte
 	due  time.Time

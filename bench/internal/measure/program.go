@@ -34,7 +34,7 @@ func Main(name string, run func(ctx context.Context, arguments []string, out, lo
 func (p *Plan) Flags(name string, log io.Writer) *flag.FlagSet {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(log)
-	flags.IntVar(&p.Rounds, "rounds", p.Rounds, "how often each side has its turn; medians count")
+	flags.IntVar(&p.Rounds, "rounds", p.Rounds, "how many turns each side has; the figures are medians")
 	flags.DurationVar(&p.Span, "span", p.Span, "how long a turn takes")
 	flags.StringVar(&p.Only, "only", "", "measure only the groups of these figures, separated by commas")
 	return flags

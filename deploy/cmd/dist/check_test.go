@@ -218,7 +218,7 @@ func checkSPDX(t *testing.T, text []byte) {
 	known := map[common.ElementID]bool{"DOCUMENT": true}
 	for _, p := range d.Packages {
 		if id := string(p.PackageSPDXIdentifier); known[p.PackageSPDXIdentifier] || !regexp.MustCompile(`^[a-zA-Z0-9.-]+$`).MatchString(id) {
-			t.Errorf("SPDX: the identifier %q is taken, or none", id)
+			t.Errorf("SPDX: the identifier %q is used twice, or empty", id)
 		}
 		known[p.PackageSPDXIdentifier] = true
 		if p.PackageName == "" || p.PackageDownloadLocation == "" || p.PackageLicenseDeclared == "" || p.FilesAnalyzed {

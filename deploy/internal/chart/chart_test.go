@@ -632,7 +632,7 @@ func TestDashboard(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := decoded["dashboard"].(*corev1.ConfigMap).Data["toolsrv.json"]; strings.TrimSpace(got) != strings.TrimSpace(string(want)) {
-		t.Error("the chart's dashboard is another one")
+		t.Error("the chart's dashboard differs from the file")
 	}
 	text, err := os.ReadFile(folder + "/files/rules.yaml")
 	if err != nil {

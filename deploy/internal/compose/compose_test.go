@@ -74,7 +74,7 @@ func TestMonitoring(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := project.GetService("prometheus"); err == nil {
-		t.Error("Prometheus comes though nobody has asked for it")
+		t.Error("Prometheus starts although nobody has requested it")
 	}
 	if project, err = project.WithProfiles([]string{"monitoring"}); err != nil {
 		t.Fatal(err)

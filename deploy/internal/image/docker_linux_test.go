@@ -61,7 +61,7 @@ func runByDocker(t *testing.T, archive string) {
 		}
 		select {
 		case <-ended:
-			t.Skipf("this machine lets no daemon of Docker run: %s", log.Bytes())
+			t.Skipf("no Docker daemon can run on this machine: %s", log.Bytes())
 		default:
 		}
 		if time.Now().After(deadline) {

@@ -310,15 +310,15 @@ func drain(t *testing.T, root string, c *v1.ConfigFile, usual setup) {
 	select {
 	case <-asked:
 	case r := <-done:
-		t.Fatalf("the call ended before it asked: %+v", r)
+		t.Fatalf("the call ended before its tool sent a request: %+v", r)
 	case <-time.After(patience):
-		t.Fatal("the tool does not ask")
+		t.Fatal("the tool sends no request")
 	}
 	k.terminate()
 	k.waitFor(`"msg":"stopping"`)
 	close(answer)
 	if r := <-done; r.err != nil || r.status != http.StatusOK || r.body != `"late"` {
-		t.Errorf("a call that ran: %+v, want its result", r)
+		t.Errorf("the running call: got %+v, want its result", r)
 	}
 	if code := k.exit(); code != 0 {
 		t.Errorf("exit code %d, want 0", code)

@@ -250,6 +250,6 @@ func TestScriptIsThere(t *testing.T) {
 	t.Parallel()
 	want, err := os.ReadFile(script)
 	if err != nil || !bytes.Equal(read(t, made(t), "install.sh"), want) {
-		t.Error("the release has another script", err)
+		t.Error("the release's script differs from the checkout's", err)
 	}
 }

@@ -203,7 +203,7 @@ func boot(t *testing.T) *debian {
 	for state := ""; state != "running" && state != "degraded"; {
 		select {
 		case <-ended:
-			t.Skipf("this machine lets no Debian boot: %s", log.Bytes())
+			t.Skipf("no Debian can boot on this machine: %s", log.Bytes())
 		case <-deadline:
 			t.Fatalf("the Debian has not booted after %s, it is %s", patience, state)
 		case <-time.After(100 * time.Millisecond):

@@ -131,10 +131,10 @@ func read(answer []byte) (*Response, error) {
 	return r, nil
 }
 
-// OK reports whether the status is one of success, 200 to 299.
+// OK reports whether the status means success: 200 to 299.
 func (r *Response) OK() bool { return r.Status >= 200 && r.Status <= 299 }
 
-// Err returns nil if the status is one of success, and otherwise a *[StatusError].
+// Err returns nil if the status means success, and otherwise a *[StatusError].
 func (r *Response) Err() error {
 	if r.OK() {
 		return nil
@@ -142,7 +142,7 @@ func (r *Response) Err() error {
 	return &StatusError{Status: r.Status, URL: r.URL, Body: r.Body}
 }
 
-// JSON decodes the body into what to points to. It fails as [Response.Err] does if the status is not one of success.
+// JSON decodes the body into what to points to. It fails as [Response.Err] does if the status does not mean success.
 func (r *Response) JSON(to any) error {
 	if err := r.Err(); err != nil {
 		return err

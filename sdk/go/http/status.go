@@ -7,7 +7,7 @@ import (
 	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
 )
 
-// A StatusError says that a server answered with a status that is not one of success.
+// A StatusError says that a server answered with a status that does not mean success.
 type StatusError struct {
 	// Status is the status code, such as 404.
 	Status int

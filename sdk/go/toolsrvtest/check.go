@@ -288,7 +288,7 @@ func kind(v any) string {
 	return "object"
 }
 
-// equal compares two values; numbers by what they are worth.
+// equal compares two values; numbers by their numeric value.
 func equal(a, b any) bool {
 	m, ok := a.(json.Number)
 	n, also := b.(json.Number)

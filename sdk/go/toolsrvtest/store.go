@@ -30,7 +30,7 @@ func (w *World) now() time.Time {
 	return time.Now()
 }
 
-// next returns another version than all before. w.mu is held.
+// next returns a version that it has not returned before. w.mu is held.
 func (w *World) next() uint64 {
 	w.version++
 	return w.version
@@ -187,7 +187,7 @@ func (h *host) Settings() ([]byte, error) {
 	return h.settings, nil
 }
 
-// Call has a function of the test answer for a tool.
+// Call calls the test's function for another tool.
 func (h *host) Call(path string, arguments []byte) ([]byte, error) {
 	if !slices.Contains(h.needs.Tools, path) {
 		return nil, undeclared("tool " + path)

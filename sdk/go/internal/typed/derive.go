@@ -95,8 +95,8 @@ func (d *deriver) define(t reflect.Type, path string) (*schema, error) {
 	return &schema{Ref: "#/$defs/" + name}, nil
 }
 
-// name returns a name for t that no other definition has. A generic type is called without its arguments: TinyGo doesn't
-// keep them, and in Go they have the path of a package, which in a test is another one than in the module.
+// name returns a name for t that no other definition has. The name of a generic type leaves out its arguments: TinyGo doesn't keep them, and Go
+// writes them with the path of a package, which differs between a test and the module.
 func (d *deriver) name(t reflect.Type) string {
 	own, _, _ := strings.Cut(t.Name(), "[")
 	name := own

@@ -104,7 +104,7 @@ func (n nils) any(v reflect.Value, depth int) bool {
 	return false
 }
 
-// walks reports whether encoding/json may write a field of the struct v, so that the nil ones in it matter.
+// walks reports whether encoding/json may write a field of the struct v, so that nil slices and maps in it matter.
 func (n nils) walks(v reflect.Value, i int) bool {
 	f := v.Type().Field(i)
 	return n[f.Type] && (f.PkgPath == "" || f.Anonymous && f.Type.Kind() == reflect.Struct) &&
@@ -160,8 +160,8 @@ func (n nils) empty(v reflect.Value, depth int) {
 }
 
 // Warm has encoding/json prepare for the type that pointer, a nil one, points to, and write and read a value of it once.
-// That calls no method by which a type reads or writes itself, since it may panic for a value that no tool made, and makes
-// no error: inside of encoding/json one is a panic, too, which ends a guest of TinyGo.
+// It calls no method by which a type reads or writes itself, since that may panic for a value that no tool made. It also causes no error: inside
+// encoding/json an error is a panic, too, which ends a guest of TinyGo.
 func Warm(pointer any) {
 	_, _ = Encode(pointer) // writes null, after it has looked at the whole type
 	t := reflect.TypeOf(pointer).Elem()
@@ -175,10 +175,10 @@ func Warm(pointer any) {
 }
 
 // A sampler fills values so that they hold something of each type in them. It knows the composite types that it has met,
-// and whether encoding/json takes what it made of them: once is enough, and ends recursion.
+// and whether encoding/json accepts their samples: each type is tried once, which also ends recursion.
 type sampler map[reflect.Type]bool
 
-// fill fills v, and reports whether encoding/json takes it, then and when it is zero.
+// fill fills v, and reports whether encoding/json accepts it, both filled and zero.
 func (s sampler) fill(v reflect.Value) bool {
 	t := v.Type()
 	switch {
@@ -222,7 +222,7 @@ func foreign(t reflect.Type) bool {
 	return reads || readsText || ownForm(t)
 }
 
-// compose fills a value that is made of others. What has no good elements stays empty.
+// compose fills a value that is made of others. A value without good elements stays empty.
 func (s sampler) compose(v reflect.Value) bool {
 	t := v.Type()
 	switch t.Kind() {

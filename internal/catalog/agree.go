@@ -190,7 +190,7 @@ func (s *sharing) write() {
 	s.full.Set(err)
 	value, err := all.Encode()
 	next := readRecord{err: err}
-	if err == nil { // as others will read it
+	if err == nil { // decoded as other servers will decode it
 		next.Precedence, next.err = precedence.Decode(value)
 	}
 	if next.err != nil {

@@ -145,7 +145,7 @@ func TestAgreeForeign(t *testing.T) {
 	const rest = `,"nobody//a":["nobody//b"]`
 	for name, test := range map[string]struct {
 		record string
-		want   string // the record once x1 waits for x2; "": unchanged
+		want   string // the record after x1 has begun to wait for x2; "" if it is unchanged
 	}{
 		"nothing":         {"", `{"waits_for":{"/one//x1.wasm":["/two//x2.wasm"]}}`},
 		"no JSON":         {"\x01{", `{"waits_for":{"/one//x1.wasm":["/two//x2.wasm"]}}`},

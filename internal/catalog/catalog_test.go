@@ -186,7 +186,7 @@ func TestTool(t *testing.T) {
 func TestDescribed(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
-	for _, name := range []string{"c", "a", "b"} { // all different, each wants /told
+	for _, name := range []string{"c", "a", "b"} { // different files, each with the tool /told
 		testkit.Put(t, directory, name+".wasm", patch(t, testkit.Fixture(t, "catalog/described"), "v0000", "v000"+name))
 	}
 	c := open(t, options{Directory: directory})

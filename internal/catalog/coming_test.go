@@ -102,7 +102,7 @@ func TestSettledAt(t *testing.T) {
 	}
 	// A tool that is gone may come back from another file, which is still being read.
 	slow("e/new.wasm", version(t, "v0009", "b", "t1"))
-	m.remove("two.wasm") // after that, since the catalog may look in between
+	m.remove("two.wasm") // removed last, since the catalog may look in between
 	m.tell()
 	wait("e/new.wasm", begun)
 	unsettles()
@@ -127,10 +127,10 @@ func TestOvertaken(t *testing.T) {
 			m := newMemory()
 			m.set("n/y.wasm", version(t, "v0001", "", "y"), nil)
 			var reads atomic.Int32
-			var first atomic.Pointer[time.Time] // when it was first read
+			var first atomic.Pointer[time.Time] // when the file was first read
 			begun, free := make(chan struct{}), make(chan struct{})
 			change := func(f *stored) {
-				f.open = func(context.Context) (io.ReadCloser, error) { // one at a time
+				f.open = func(context.Context) (io.ReadCloser, error) { // called one at a time
 					now := time.Now()
 					first.CompareAndSwap(nil, &now)
 					if reads.Add(1) <= overtaken {
@@ -144,7 +144,7 @@ func TestOvertaken(t *testing.T) {
 			if when == "start" {
 				m.set("n/x.wasm", content, change)
 			}
-			c := of(t, m, options{Engine: sandboxtest.Engine(t, sandbox.Config{}), Poll: 10 * time.Second}, catalog.Start) // it waits 60 times as long
+			c := of(t, m, options{Engine: sandboxtest.Engine(t, sandbox.Config{}), Poll: 10 * time.Second}, catalog.Start) // the catalog waits 60 times as long
 			if when == "later" {
 				if err := c.Wait(t.Context()); err != nil {
 					t.Fatal(err)

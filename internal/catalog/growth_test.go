@@ -18,7 +18,7 @@ import (
 // as have changed.
 func TestWorkFollowsChanges(t *testing.T) {
 	t.Parallel()
-	sizes := []int{1000, 9999} // with one more, as many as are served
+	sizes := []int{1000, 9999} // one more, and there are as many as may be served
 	if testing.Short() || testkit.Race(t) || testkit.Emulated() {
 		sizes = []int{100, 1000}
 	}

@@ -24,7 +24,7 @@ func TestStartOrder(t *testing.T) {
 	answer := testkit.Fixture(t, "catalog/answer")
 	type candidate struct {
 		path      string
-		tools     string // a letter for each
+		tools     string // each letter is a tool
 		described bool
 		turn      int
 	}

@@ -352,7 +352,7 @@ func (r *reconciler) finish(l *load) {
 		r.refuse(f, l.err)
 	case m == nil:
 		r.index.edits.Add(1)
-		f.serving.content = l.content // of a script: different text may become the same module
+		f.serving.content = l.content // it differs if a script's new text has become the same module
 		r.index.stopWaiting(f)
 		r.refuse(f, nil)
 	default:

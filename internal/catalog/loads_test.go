@@ -27,7 +27,7 @@ func TestLoadsTakeMemory(t *testing.T) {
 	t.Parallel()
 	engine := sandboxtest.Engine(t, sandbox.Config{Memory: 16 << 20}) // so that loading may take 6 MiB
 	directory := t.TempDir()
-	large := func(name string, size int) []byte { // padded by a custom section, which is not kept
+	large := func(name string, size int) []byte { // the module is padded with a custom section, which is not kept in memory
 		m := version(t, "v0001", "", name)
 		return wasmbin.AppendCustom(m, "debug", make([]byte, size))
 	}

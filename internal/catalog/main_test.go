@@ -58,7 +58,7 @@ func uncompilable(t testing.TB, names ...string) []byte {
 	t.Helper()
 	module := testkit.Fixture(t, "catalog/answer")
 	body := []byte{0x41, 0x00, 0x0b}    // i32.const 0, end
-	if bytes.Count(module, body) != 2 { // in toolsrv_call, and as the data segment's offset
+	if bytes.Count(module, body) != 2 { // the pattern is in toolsrv_call, and in the data segment's offset
 		t.Fatal("the fixture has changed")
 	}
 	return sandboxtest.WithManifest(t, bytes.Replace(module, body, []byte{0x01, 0x01, 0x0b}, 1), manifestText(t, "", names...))

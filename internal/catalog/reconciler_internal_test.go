@@ -40,7 +40,7 @@ func TestCloseWaitsForStalledRead(t *testing.T) {
 		f.listed = Entry{ID: "x.wasm", Version: "1", Size: 1}
 		r.queueLoad(f)
 		r.queues.start(ctx, r.do)
-		<-time.After(2 * r.intervals.stall) // of the bubble's time
+		<-time.After(2 * r.intervals.stall) // in the time of the synctest bubble
 		synctest.Wait()
 		cancel()
 		closed := false

@@ -30,7 +30,7 @@ func TestRestartKeeps(t *testing.T) {
 	awaitAnswer(t, c, "/b", "v0003")
 	closeNow(t, c)
 
-	for range 2 { // the second time, a record that was only read must be kept
+	for range 2 { // at the second start, a record that was only read must stay
 		c = open(t, o)
 		awaitTable(t, c, []string{"/a", "/b"}, []string{"first.wasm"})
 		awaitAnswer(t, c, "/b", "v0003")
@@ -78,8 +78,8 @@ func TestRestartWaitsForKeeper(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name    string
-		keeper  []byte // its content when it has been read
-		gone    bool   // it is removed before it is read
+		keeper  []byte // the keeper's content, once it has been read
+		gone    bool   // the keeper is removed before it is read
 		tools   []string
 		refused []string
 		answer  string

@@ -30,7 +30,7 @@ type recipes struct {
 
 	mu    sync.Mutex
 	built []string // in order
-	fails []error  // of the next builds
+	fails []error  // the errors of the next builds
 }
 
 var (

@@ -34,9 +34,9 @@ type memory struct {
 	problems []catalog.Problem
 	partial  bool
 	twice    bool                            // each file is listed twice
-	list     func(ctx context.Context) error // nil: List succeeds
+	list     func(ctx context.Context) error // called first by List; may be nil
 	lists    int
-	number   uint64          // of the last listing
+	number   uint64          // the number of the last listing
 	touched  map[string]bool // since then
 }
 
@@ -76,7 +76,7 @@ func (m *memory) List(ctx context.Context) (*catalog.Listing, error) {
 			l.Entries = append(l.Entries, f.Entry)
 		}
 	}
-	if m.number++; m.number%5 != 0 { // as if a change might not have been reported
+	if m.number++; m.number%5 != 0 { // every fifth listing says that any file may have changed
 		l.Since, l.Only = m.number-1, m.touched
 	}
 	l.Number, m.touched = m.number, map[string]bool{}
@@ -233,7 +233,7 @@ func TestSourceFile(t *testing.T) {
 		name   string
 		change func(*stored)
 		says   string // the reason of the refusal; "" if the file is not refused, but read again and again
-		again  bool   // the catalog notices without a report that it behaves
+		again  bool   // the catalog notices that the file is good again without a report
 	}{
 		{"can't be opened", func(f *stored) {
 			f.open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no route to host") }
@@ -287,7 +287,7 @@ func TestSourceFile(t *testing.T) {
 					}
 					m.set("x.wasm", module, c.change)
 				}
-				m.set("z.wasm", version(t, "v0001", "", "z"), nil) // this waits for nothing
+				m.set("z.wasm", version(t, "v0001", "", "z"), nil) // served at once
 				awaitTools("/y", "/z")
 				if err := k.Wait(t.Context()); err != nil { // the start ends in its time
 					t.Error(err)

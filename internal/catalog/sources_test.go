@@ -116,7 +116,7 @@ func TestSourceAway(t *testing.T) {
 	if got := reason(c.Table().Current(), "/two:."); got != errAway.Error() {
 		t.Errorf("got %q", got)
 	}
-	one.set("y.wasm", version(t, "v0001", "", "y"), nil) // which goes on
+	one.set("y.wasm", version(t, "v0001", "", "y"), nil) // the source still works
 	awaitTable(t, c, []string{"/x", "/y", "/z"}, []string{"two:."})
 }
 
@@ -266,7 +266,7 @@ func TestFilesNeverOpen(t *testing.T) {
 			return nil, errAway
 		}
 	}
-	large := func(name string) []byte { // with a custom section
+	large := func(name string) []byte { // the module is large because of a custom section
 		return append(version(t, "v0001", "", name), append([]byte{0, 0x82, 0x80, 0x80, 0x01, 1, 'x'}, make([]byte, 2<<20)...)...)
 	}
 	one, two, three := a.source("/one", ""), a.source("/two", ""), a.source("/three", "")
@@ -297,7 +297,7 @@ func TestEndlessSource(t *testing.T) {
 	c := a.catalog(one, two)
 	awaitTable(t, c, []string{"/x", "/z"}, nil)
 	files := 100_000
-	if testkit.Race(t) { // with which each takes ten times as long
+	if testkit.Race(t) { // the race detector makes each round ten times as slow
 		files /= 10
 	}
 	for round := range 3 {
@@ -324,7 +324,7 @@ func TestEndlessSource(t *testing.T) {
 			t.Fatalf("round %d: there are %d files and %d problems", round, n, s.Sources[1].Problems)
 		}
 		a.put(one, fmt.Sprintf("a/x%d.wasm", round), fmt.Sprintf("v%04d", round))
-		awaitAnswer(t, c, "/a/x", "v0000") // of the first round
+		awaitAnswer(t, c, "/a/x", "v0000") // the tool of the first round
 	}
 	awaitAnswer(t, c, "/z", "v0002")
 }

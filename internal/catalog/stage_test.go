@@ -38,7 +38,7 @@ func heavy(t testing.TB, seed byte, name string) []byte {
 		return slices.Concat([]byte{id}, number(len(all)), all)
 	}
 	functions := 400
-	if testkit.Race(t) { // with which compiling takes six times as long
+	if testkit.Race(t) { // the race detector makes compiling six times as slow
 		functions /= 6
 	}
 	body := []byte{0} // no locals
@@ -150,7 +150,7 @@ func TestDescribedBesideEndless(t *testing.T) {
 	if c.Synced() {
 		t.Error("the catalog is in step before anything was read")
 	}
-	awaitTable(t, c, []string{"/b", "/told"}, nil) // and no endless one is refused yet
+	awaitTable(t, c, []string{"/b", "/told"}, nil) // no endless module has been refused yet
 	if c.Ready() == nil || c.Synced() {
 		t.Errorf("got Ready() = %v and Synced() = %t while modules are being run to be described", c.Ready(), c.Synced())
 	}
@@ -162,7 +162,7 @@ func TestDescribedBesideEndless(t *testing.T) {
 func TestFolderBesideEndless(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
-	for i := range 30 * runtime.GOMAXPROCS(0) { // for 15 s
+	for i := range 30 * runtime.GOMAXPROCS(0) { // enough modules to run for 15 s
 		testkit.Put(t, directory, fmt.Sprintf("a/%03d.wasm", i), unlike(t, testkit.Fixture(t, "wat/hostile/describe_spin"), fmt.Sprint(i)))
 	}
 	large, err := wasmbin.SetCustom(testkit.Fixture(t, "catalog/described"), "padding", make([]byte, 10_000))

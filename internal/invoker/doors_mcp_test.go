@@ -46,7 +46,7 @@ func overMCP(ctx context.Context, t *testing.T, table *wasmtools.RouteTable, p *
 			Message string
 			Data    struct{ Code wasmtools.Code }
 		}
-		Code   wasmtools.Code // of a request that was refused before the door
+		Code   wasmtools.Code // code of a request that was refused before the door
 		Detail string
 	}
 	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {

@@ -211,9 +211,9 @@ func TestMemory(t *testing.T) {
 	if _, err := huge.Run(t.Context()); err != nil {
 		t.Errorf("alone: got %v", err)
 	}
-	refused("beside more than all memory")
+	refused("beside a call that holds more than all memory")
 	huge.End(nil)
-	idle("after more than all memory")
+	idle("after a call that held more than all memory")
 }
 
 // TestUnreadResults has clients that don't read the large results of a tool, at first all at once. The results can't take more memory than there is:
@@ -448,7 +448,7 @@ func TestTimes(t *testing.T) {
 	}
 	bare := call(`{}`)
 	if _, err := v.Call(t.Context(), invoker.RouteTo(typed), bare); codeOf(err) != wasmtools.CodeToolError || told.times.Run <= 0 || bare.Times != nil {
-		t.Errorf("of a call without any: got %+v, and the call keeps %+v", told.times, bare.Times)
+		t.Errorf("a call without times: got %+v, and the call keeps %+v", told.times, bare.Times)
 	}
 	if _, err := invoker.New(invoker.Options{}).Call(t.Context(), invoker.RouteTo(typed), bare); codeOf(err) != wasmtools.CodeToolError || bare.Times != nil {
 		t.Errorf("unobserved: got %+v", bare.Times)

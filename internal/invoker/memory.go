@@ -34,14 +34,14 @@ type memory struct {
 	mostSmall int64
 	usedSmall atomic.Int64
 	// large has the size of a tool's last large result, by the tool's path.
-	large sync.Map // of string to int64
+	large sync.Map // maps a path (string) to a size (int64)
 
 	hurry   func() bool
 	waiting atomic.Int32
 
 	mu    sync.Mutex
 	used  int64
-	held  map[rates.Caller]int64 // by caller; it has no entries of 0
+	held  map[rates.Caller]int64 // bytes that each caller holds; it has no entries of 0
 	freed chan struct{}          // closed and replaced when memory is given back while anybody waits
 }
 

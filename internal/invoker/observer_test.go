@@ -135,7 +135,7 @@ func TestObserversAllocateNothing(t *testing.T) {
 	if none, two := measure(route), measure(route, silent{}, silent{}); none > 3 || two > none {
 		t.Errorf("a call takes %v allocations unobserved, and %v observed; want three of the validation and no more", none, two)
 	}
-	if none, two := measure(off), measure(off, silent{}, silent{}); none > 2 || two > none+1 { // for the error with its message, and for the record
+	if none, two := measure(off), measure(off, silent{}, silent{}); none > 2 || two > none+1 { // allocations for the error with its message, and for the record
 		t.Errorf("a refused call takes %v allocations unobserved, and %v observed; want 2 and 3", none, two)
 	}
 	v, c, none := invoker.New(invoker.Options{}), call(`{}`), errors.New("none")
@@ -165,7 +165,7 @@ func TestRefusedEarly(t *testing.T) {
 	}
 	c.Client = gone{}
 	if _, err := v.Call(t.Context(), invoker.RouteTo(tool("echo", nil)), c); err == nil {
-		t.Error("a client that is let in no longer has its call made")
+		t.Error("the call of a client that is no longer admitted is made")
 	}
 	if got, want := o.all(), "refused /echo by everybody: 0>0 unauthorized\n"; got != want {
 		t.Errorf("Call: got %s, want %s", got, want)

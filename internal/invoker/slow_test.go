@@ -36,7 +36,7 @@ func TestSlowBodies(t *testing.T) {
 	const each = 40 << 10
 	var mu sync.Mutex
 	var slow []*slowBody
-	v := invoker.New(invoker.Options{Memory: 512 << 10, Hurry: func() bool { // of which 128 KiB are for small arguments
+	v := invoker.New(invoker.Options{Memory: 512 << 10, Hurry: func() bool { // a quarter of this, 128 KiB, is for small arguments
 		mu.Lock()
 		defer mu.Unlock()
 		if len(slow) == 0 {
@@ -60,7 +60,7 @@ func TestSlowBodies(t *testing.T) {
 		body := &slowBody{strings.NewReader(strings.Repeat(" ", 8<<10)), make(chan struct{}), make(chan struct{})}
 		go func() {
 			i := begin()
-			err := i.Read(body, each+7) // as many as the others
+			err := i.Read(body, each+7) // as many bytes as the others
 			i.End(err)
 			ended <- err
 		}()

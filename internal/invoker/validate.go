@@ -38,9 +38,9 @@ type checker interface {
 
 // A validator checks the arguments of all calls.
 type validator struct {
-	brief  *turns.Places[rates.Caller, string] // for arguments of up to 64 KiB, as long as the check is cheap
-	costly *turns.Places[rates.Caller, string] // for all others
-	vast   *turns.Places[rates.Caller, string] // for checks that have memory, or wait for it, before they get an expensive place
+	brief  *turns.Places[rates.Caller, string] // places for arguments of up to 64 KiB, as long as the check is cheap
+	costly *turns.Places[rates.Caller, string] // places for all other checks
+	vast   *turns.Places[rates.Caller, string] // places for checks that have memory, or wait for it, before they get an expensive place
 	spared int64                               // bytes that an expensive check may take without reserving memory
 	room   func(ctx context.Context, bytes int64) (give func(), err error)
 }

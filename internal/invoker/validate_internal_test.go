@@ -137,7 +137,7 @@ func TestDearValidations(t *testing.T) {
 		<-costly.entered
 	}
 	plain := schemas.MustCompile(`{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"}}}}`)
-	for _, n := range []int{1, 100, 10_000} { // without a place, and in a brief one
+	for _, n := range []int{1, 100, 10_000} { // checked without a place, or in a place for brief checks
 		if err := call("plain", plain, []byte(`{"a":[`+strings.Repeat("1999,", n)+`1]}`)); err != nil {
 			t.Error(err)
 		}
@@ -205,7 +205,7 @@ func TestRoom(t *testing.T) {
 		body   string
 		full   bool
 		inside bool
-		asks   int // how often memory is requested
+		asks   int // how often the check requests memory
 		code   wasmtools.Code
 	}{
 		{name: "small", schema: plain, body: numbers(1000), full: true},

@@ -50,7 +50,7 @@ func (c *callers) reload(t *testing.T, many int) {
 // change makes one list for each caller that it concerns, and none for the others. The same is true of a reload.
 // Proves: A caller reaches its own tools only
 func TestChangesAmongManyCallers(t *testing.T) {
-	many, each := 500, 10 // callers, and streams of each
+	many, each := 500, 10 // how many callers there are, and how many streams each has
 	if testing.Short() || testkit.Race(t) || testkit.Emulated() {
 		many, each = 100, 4
 	}
@@ -64,7 +64,7 @@ func TestChangesAmongManyCallers(t *testing.T) {
 			who := &callers{}
 			who.reload(t, many)
 			h := appOf(t, table, options{Options: withStreams(many*each + 100), dependencies: []web.Dependency{who}})
-			heard := make([]atomic.Int64, many) // events of each caller
+			heard := make([]atomic.Int64, many) // how many events each caller got
 			total := func() (sum int64) {
 				for n := range heard {
 					sum += heard[n].Load()
@@ -99,7 +99,7 @@ func TestChangesAmongManyCallers(t *testing.T) {
 			}
 			await("the beginning")
 			told := make(chan struct{}, 100)
-			defer h.set.Subscribe(func() { told <- struct{}{} })() // after the door has
+			defer h.set.Subscribe(func() { told <- struct{}{} })() // subscribed after the door, so it is called after the door
 			for _, step := range []struct {
 				name   string
 				change func() error
@@ -115,7 +115,7 @@ func TestChangesAmongManyCallers(t *testing.T) {
 					return table.Enable("/n9/a") // it is
 				}, 0, 0},
 				{"tools that look the same", func() error { return table.Replace(append([]*wasmtools.Tool(nil), tools...), nil) }, 0, 0},
-				{"one of them back", func() error { return table.Enable("/n8/a") }, 1, each},
+				{"one of the tools is back", func() error { return table.Enable("/n8/a") }, 1, each},
 			} {
 				before, at := h.set.ViewsMade(), time.Now()
 				if err := step.change(); err != nil {

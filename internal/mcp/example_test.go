@@ -35,7 +35,7 @@ func Example() {
 
 	mux := web.NewMux(web.Options{Access: access})
 	defer mux.Close()
-	calls := invoker.New(invoker.Options{}) // of both doors, so that they share its memory
+	calls := invoker.New(invoker.Options{}) // both doors use it, so that they share its memory
 	rest := openapi.NewDoor(mux, table, openapi.DoorOptions{Invoker: calls})
 	defer rest.Close()
 	mux.Mount("/", rest)

@@ -18,7 +18,7 @@ const (
 	connectTimeout = 10 * time.Second
 	maxRedirects   = 5
 	maxTries       = 3
-	maxWait        = 5 * time.Second // between two tries; if the wait is longer, the caller gets an error
+	maxWait        = 5 * time.Second // the longest wait between two tries; if the registry wants a longer one, the caller gets an error
 	maxRetryAfter  = time.Hour
 )
 

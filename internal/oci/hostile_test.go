@@ -49,7 +49,7 @@ func TestLies(t *testing.T) {
 		"another module of the same length": {blob(func(w http.ResponseWriter) { io.WriteString(w, other) }), "doesn't match its digest"},
 		"a longer module, of unknown length": {blob(func(w http.ResponseWriter) {
 			w.(http.Flusher).Flush()
-			for range 1 << 14 { // of 64 KiB each, if it were read
+			for range 1 << 14 { // 64 KiB each time, if they were read
 				if _, err := w.Write(make([]byte, 64<<10)); err != nil {
 					return
 				}
@@ -273,7 +273,7 @@ func TestTokens(t *testing.T) {
 	for name, c := range map[string]struct {
 		realm   string
 		refresh bool // the credentials are a refresh token
-		nobody  bool // there are none
+		nobody  bool // there are no credentials
 		asked   bool // the other server got a request
 		want    string
 	}{

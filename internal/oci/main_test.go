@@ -124,10 +124,10 @@ func do(t *testing.T, method, target, mediaType string, content []byte) {
 	}
 }
 
-// hosts is a network that gives each name an address, and connects to another, real address behind that.
+// hosts is a network that gives each name an address, and connects to a real address instead.
 type hosts struct {
 	names  map[string]string // to addresses
-	behind map[string]string // address with port to the real one
+	behind map[string]string // maps an address with its port to the real one
 	proxy  string
 }
 

@@ -78,7 +78,7 @@ type Registry struct {
 	minimum   string
 
 	mu      sync.Mutex
-	clients map[string]*auth.Client // by repository, since each may have its own credentials
+	clients map[string]*auth.Client // clients by repository, since each repository may have its own credentials
 	newest  func(repository string) *auth.Client
 }
 

@@ -95,7 +95,7 @@ func unpackSource(content []byte) (files []SourceFile, err error) {
 type sourceBound struct {
 	files int
 	bytes int64
-	names map[string]bool // by name in lower case: true for a file, false for a folder
+	names map[string]bool // names in lower case: true for a file, false for a folder
 }
 
 // take counts a file. Its name must stay inside the folder on every system, and must not be one that other programs would obey there.

@@ -55,7 +55,7 @@ func TestDocumentsAreBuiltOnce(t *testing.T) {
 func TestNamespacesAreKept(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, where the race detector only takes long")
+		t.Skip("runs on one goroutine, where the race detector finds nothing and takes long")
 	}
 	var tools []*wasmtools.Tool
 	for i := range 100 {
@@ -118,7 +118,7 @@ func TestDescriptionsFollowChanges(t *testing.T) {
 		}{
 			{"one is replaced", func() error { tools[5] = newTool(5, "Does it now."); return table.Replace(tools, nil) }, 1, false},
 			{"one has come", func() error { tools = append(tools, newTool(many, "Is new.")); return table.Replace(tools, nil) }, 1, true},
-			{"one is switched off", func() error { return table.Disable("/n7/tool", "") }, 0, false},
+			{"one tool is switched off", func() error { return table.Disable("/n7/tool", "") }, 0, false},
 			{"none has changed", func() error { return table.Replace(tools, nil) }, 0, false},
 		} {
 			before, router := map[*entry]bool{}, d.made.Current().router

@@ -34,7 +34,7 @@ type Door struct {
 
 	made     *follow.Derived[derived]
 	mu       sync.Mutex // taken after the locks of the route table and of dependencies
-	newest   *derived   // of the newest generation; guarded by mu
+	newest   *derived   // the derived of the newest generation; guarded by mu
 	unrouted bool       // new tools could not be routed; guarded by mu
 }
 

@@ -132,7 +132,7 @@ func cutName(path string) (namespace, name string) {
 type neighbourhood struct {
 	entries []*entry
 	once    sync.Once
-	orders  [2][]place // by the path, and by the reversed path
+	orders  [2][]place // places ordered by the path, and by the reversed path
 }
 
 // A place is the place of a tool in an order.

@@ -64,7 +64,7 @@ func TestGuess(t *testing.T) {
 func TestGuessAmongMany(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, where the race detector only takes long")
+		t.Skip("runs on one goroutine, where the race detector finds nothing and takes long")
 	}
 	var tools []*wasmtools.Tool
 	long := strings.Repeat("x", 48)

@@ -60,7 +60,7 @@ func TestDocumentsOfScopes(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("math", "/math/add /math/sub")
-	var clients sync.WaitGroup // more sets of scopes than are kept
+	var clients sync.WaitGroup // there are more sets of scopes than are kept
 	for i := range 4 {
 		clients.Go(func() {
 			for j := range 40 {

@@ -104,7 +104,7 @@ type arrayRules struct {
 type objectRules struct {
 	min, max    int
 	byName      []int32  // indexes of members, sorted by name; nil if there are few members
-	members     []member // in the order of the schema
+	members     []member // in the order in which the schema names them
 	required    int      // how many members are required
 	patterns    []patternRule
 	additional  *node

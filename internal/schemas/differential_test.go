@@ -197,7 +197,7 @@ func FuzzCompile(f *testing.F) {
 // FuzzDocument makes schemas from two numbers, so that they are meaningful, and bodies that often fit.
 func FuzzDocument(f *testing.F) {
 	if testkit.Race(f) {
-		f.Skip("on one goroutine, and takes twenty times as long with the race detector")
+		f.Skip("runs on one goroutine, and takes twenty times as long with the race detector")
 	}
 	for i := range uint64(150) {
 		f.Add(i, i*i)

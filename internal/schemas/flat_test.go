@@ -253,7 +253,7 @@ func randomPlain(r *rand.Rand) string {
 func TestFlatOfMany(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, and takes twenty times as long with the race detector")
+		t.Skip("runs on one goroutine, and takes twenty times as long with the race detector")
 	}
 	compiled, exact := 0, 0
 	for seed := range uint64(400) {
@@ -285,7 +285,7 @@ func FuzzFlat(f *testing.F) {
 func TestFlatOfSuite(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, and takes twenty times as long with the race detector")
+		t.Skip("runs on one goroutine, and takes twenty times as long with the race detector")
 	}
 	compared := 0
 	for _, g := range schemas.SuiteOfModule(t) {

@@ -89,7 +89,7 @@ func nowhere(depth int) string {
 func TestHostileSchemas(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, where the race detector only takes long")
+		t.Skip("runs on one goroutine, where the race detector finds nothing and takes long")
 	}
 	for _, test := range hostileSchemas {
 		t.Run(test.name, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestHostileSchemas(t *testing.T) {
 func TestHostileBodies(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, and takes twenty times as long with the race detector")
+		t.Skip("runs on one goroutine, and takes twenty times as long with the race detector")
 	}
 	const mega = 1 << 18
 	list := func(n int, item string) string {
@@ -144,7 +144,7 @@ func TestHostileBodies(t *testing.T) {
 		{"a long number for many divisors", "too much work", all("anyOf", 100, `{"multipleOf":7}`), `{"a":` + strings.Repeat("9", mega) + `1}`},
 		{"a long name for many schemas", "too much work", all("anyOf", 500, `{"propertyNames":{"type":"number"}}`), `{"a":{"` + strings.Repeat("k", mega) + `":1}}`},
 		{"an object for many constants", "too much work", all("anyOf", 20, `{"const":{}}`), `{"a":{` + numbered(mega/9, `"%d":1`) + `}}`},
-		{"a list that is unique many times", "too much work", all("allOf", 75, `{"uniqueItems":true}`), `{"a":[` + numbered(mega/7, "%d") + `]}`},
+		{"a list that many schemas require to be unique", "too much work", all("allOf", 75, `{"uniqueItems":true}`), `{"a":[` + numbered(mega/7, "%d") + `]}`},
 		{"many defaults beside many members", "", `{"type":"object","properties":{` + numbered(4900, `"p%d":{"default":1}`) + `}}`, `{` + numbered(100_000, `"m%d":1`) + `}`},
 		{"many violations", "more violations not listed", `{"type":"object","properties":{"a":{"items":{"type":"string"}}}}`, list(100_000, "1")},
 		{"many missing members", "was not checked", `{"type":"object","properties":{"a":{"items":{"required":[` + numbered(1000, `"m%d"`) + `]}}}}`, list(75_000, "{}")},
@@ -217,17 +217,17 @@ func TestValidateLittle(t *testing.T) {
 		schema, body string
 		decided      bool
 	}{
-		"valid":                     {plain, items(3), true},
-		"valid and long":            {plain, items(10_000), true},
-		"not valid":                 {plain, `{"a":["x"],"b":0.5}`, true},
-		"not JSON":                  {plain, `{`, true},
-		"not an object":             {plain, `[]`, true},
-		"empty":                     {plain, ``, true},
-		"one choice":                {choice, items(1), true},
-		"many choices":              {choice, items(100), false},
-		"many choices that fail":    {choice, `{"a":["x"` + strings.Repeat(`,"x"`, 100) + `]}`, false},
-		"much is filled in":         {filled, `{}`, false},
-		"what was filled in before": {filled, `{"a":""}`, true},
+		"valid":                        {plain, items(3), true},
+		"valid and long":               {plain, items(10_000), true},
+		"not valid":                    {plain, `{"a":["x"],"b":0.5}`, true},
+		"not JSON":                     {plain, `{`, true},
+		"not an object":                {plain, `[]`, true},
+		"empty":                        {plain, ``, true},
+		"one choice":                   {choice, items(1), true},
+		"many choices":                 {choice, items(100), false},
+		"many choices that fail":       {choice, `{"a":["x"` + strings.Repeat(`,"x"`, 100) + `]}`, false},
+		"much is filled in":            {filled, `{}`, false},
+		"the default is there already": {filled, `{"a":""}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -249,7 +249,7 @@ func TestValidateLittle(t *testing.T) {
 // Proves: Limits hold, one by one and in sum
 func TestMemory(t *testing.T) {
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, and takes twenty times as long with the race detector")
+		t.Skip("runs on one goroutine, and takes twenty times as long with the race detector")
 	}
 	const size = 32 << 10
 	repeated := func(item string) string {

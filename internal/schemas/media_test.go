@@ -62,7 +62,7 @@ func TestMedia(t *testing.T) {
 func TestMediaOfMany(t *testing.T) {
 	t.Parallel()
 	var definitions []string
-	for i := range 12 { // as many ways as Compile allows, which is 10,000
+	for i := range 12 { // gives as many ways as Compile allows, which is 10,000
 		definitions = append(definitions, fmt.Sprintf(`"d%d":{"properties":{"a":{"$ref":"#/$defs/d%d"},"b":{"$ref":"#/$defs/d%d"}}}`, i, i+1, i+1))
 	}
 	definitions = append(definitions, `"d12":{"contentEncoding":"base64","contentMediaType":"image/png"}`)

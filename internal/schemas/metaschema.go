@@ -26,7 +26,7 @@ const (
 	aList
 	aChoice   // a list of different values, at least one
 	names     // different strings
-	someNames // at least one of them
+	someNames // different strings, at least one
 	namesOf   // by member
 	aSchema
 	schemaOrFlag

@@ -17,7 +17,7 @@ func TestSize(t *testing.T) {
 		t.Skip("compiles schemas for several seconds: not with -short")
 	}
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, and with the race detector's memory")
+		t.Skip("runs on one goroutine, and the race detector's memory would count")
 	}
 	for _, test := range []struct {
 		name, text string

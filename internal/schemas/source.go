@@ -32,7 +32,7 @@ type source struct {
 	draft     draft
 	base      map[int32]string           // the schemas, each with the address that its references are relative to
 	order     []int32                    // the same schemas, in the order in which they were found
-	named     map[string]int32           // address, or address#anchor, to schema
+	named     map[string]int32           // maps an address, or address#anchor, to its schema
 	index     map[int32]map[string]int32 // members of large objects by name
 	targets   map[int32]int32            // the schemas to which references lead, by the reference's keyword
 	walk      int                        // how many values may still be looked at

@@ -12,7 +12,7 @@ import (
 const (
 	outside = "points outside the file"         // it refers to the suite's server, or to a metaschema
 	dynamic = "depends on how it is reached"    // dynamic references, which wasmtools/RATIONALE.md explains
-	misfits = "the default doesn't fit its own" // which the suite allows
+	misfits = "the default doesn't fit its own" // the suite allows such defaults
 )
 
 // suiteUnlike says, by file and group, where our results differ from the suite's. JSON Schema leaves these cases open.
@@ -32,7 +32,7 @@ func TestSuite(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		groups  func(*testing.T) []schemas.SuiteGroup
-		judged  int            // how many values
+		judged  int            // how many values were judged
 		refused map[string]int // how many schemas are refused, by a part of the error
 		unlike  map[string]string
 	}{

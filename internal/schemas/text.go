@@ -4,7 +4,7 @@ import "encoding/base64"
 
 // textRules are the rules for strings.
 type textRules struct {
-	min, max int // in characters; max is -1 if there is none
+	min, max int // lengths in characters; max is -1 if there is no maximum
 	pattern  *pattern
 	format   *format
 	base64   bool

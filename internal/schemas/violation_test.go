@@ -188,7 +188,7 @@ func TestDidYouMean(t *testing.T) {
 func TestDidYouMeanIsBounded(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, and takes twenty times as long with the race detector")
+		t.Skip("runs on one goroutine, and takes twenty times as long with the race detector")
 	}
 	long := strings.Repeat("n", 100)
 	for _, test := range []struct{ name, schema, body string }{

@@ -15,7 +15,7 @@ var advice = [...]struct{ mark, says string }{
 	{"sys/thread/unsupported.rs", "there are no threads in the sandbox, and nothing to wait for: do the work in one thread"},
 	{"std/src/thread/", "there are no threads in the sandbox: do the work in one thread"},
 	{"operation not supported on this platform", "a tool has no files, sockets or threads of its own: use toolsrv::http for requests, take contents as arguments, or grant files"},
-	{"without a scheduler", goroutines}, // from TinyGo's compiler and its runtime
+	{"without a scheduler", goroutines}, // these come from TinyGo's compiler and its runtime
 	{"function did not finish", "a goroutine that the call waits for never ends: make it end, or do its work in the call"},
 	{"(*fmt.ss).", "fmt.Sscan and the like panic on wrong input, and TinyGo can't recover from panics: use strconv, or build the tool with Go"},
 	{"errno 76", "a tool has no files except in granted directories: declare them in the manifest's needs (files), or take contents as an argument"},

@@ -49,7 +49,7 @@ type Symbol struct {
 	Module string `json:"module,omitempty"` // of an import
 	Name   string `json:"name"`
 	Kind   string `json:"kind"`
-	Type   string `json:"type,omitempty"` // of a function or a global
+	Type   string `json:"type,omitempty"` // the type of a function or a global
 }
 
 // A Limit is the initial size of a memory or table, and the size that it may grow to.

@@ -22,7 +22,7 @@ func TestPack(t *testing.T) {
 		module   []byte
 		manifest string // "" for none
 		tools    string // joined by blanks
-		says     string // of the error
+		says     string // a part of the error
 	}{
 		{"given", answer, manifestText(t, "a/b", "one", "two"), "one two", ""},
 		{"with a byte order mark and space", answer, "\ufeff\n " + manifestText(t, "", "one") + "\n", "one", ""},

@@ -35,7 +35,7 @@ func TestSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []*wasmtools.Tool // of all builds
+	var all []*wasmtools.Tool // the tools of all builds
 	var want []string
 	read := func(tool *wasmtools.Tool) string {
 		result, err := tool.Call(t.Context(), &wasmtools.Call{Arguments: []byte(`{}`)})

@@ -37,8 +37,8 @@ func TestLoad(t *testing.T) {
 	for _, c := range []struct {
 		name, folder string
 		content      []byte
-		path         string // of the first tool
-		says         string // of the error
+		path         string // path of the first tool
+		says         string // a part of the error
 	}{
 		{"its own namespace", "folder", sandboxtest.WithManifest(t, answer, manifestText(t, "own", "one")), "/own/one", ""},
 		{"its folder's", "a/b", sandboxtest.WithManifest(t, answer, manifestText(t, "", "one")), "/a/b/one", ""},

@@ -50,7 +50,7 @@ func TestReadBody(t *testing.T) {
 		length int64
 		change func(*http.Request)
 		want   string // the body, or the code of the error
-		has    string // likewise, "true" or "false"
+		has    string // the result of HasBody, "true" or "false", or the code of the error
 	}{
 		{"whole", strings.NewReader("0123456789"), 10, nil, "0123456789", "true"},
 		{"of unknown length", strings.NewReader("0123456789"), -1, nil, "0123456789", "true"},

@@ -65,7 +65,7 @@ func caseComments(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after := map[int]string{} // by the line above the comment
+	after := map[int]string{} // comments by the line before them
 	for _, c := range f.Comments {
 		after[set.Position(c.Pos()).Line-1] = strings.Join(strings.Fields(c.Text()), " ")
 	}

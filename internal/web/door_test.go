@@ -85,7 +85,7 @@ func TestSecondDoor(t *testing.T) {
 		status                   int
 		want                     string
 		header, value            string
-		level                    string // of the log line
+		level                    string // level of the log line
 	}{
 		{"REST", "POST", "/toys/echo", `{"a":1}`, nil, 200, `{"a":1}`, "Cache-Control", "no-store", "INFO"},
 		{"REST of a path that begins alike", "GET", "/toy.apibox", "", nil, 404, `{"detail":"Not Found","code":"not_found"}`, "", "", "INFO"},

@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A word is a Failer.
+// A word is a Failer that begins each error with the word.
 type word string
 
 func (w word) Failure(e *wasmtools.Error) (int, []byte) {

@@ -174,7 +174,7 @@ func TestPackedOnce(t *testing.T) {
 		all.Wait()
 		want := int64(1)
 		if !keeps {
-			want += 8 // as it is
+			want += 8 // without compression
 		}
 		if n := s.written.Load(); n != want || asked < 50 || asked > 1000 {
 			t.Errorf("keeps %t: the content was written %d times and %d bytes were asked for, want %d times and some hundred bytes", keeps, n, asked, want)

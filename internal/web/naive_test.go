@@ -170,7 +170,7 @@ func TestNaiveDoor(t *testing.T) {
 		}
 	}
 	if read := large.read.Load(); read > 2<<20 {
-		t.Errorf("of a body without an end, %d bytes were read", read)
+		t.Errorf("%d bytes of an endless body were read", read)
 	}
 	r := httptest.NewRequest(http.MethodPost, "http://tools.example.com/hello/who", bytes.NewReader([]byte(`{}`)))
 	r.Header.Set("Authorization", "Bearer good")

@@ -72,7 +72,7 @@ func TestPlaces(t *testing.T) {
 		want                 int
 	}{
 		{"a stranger", "", "192.0.2.1:1", most / 16},
-		{"the same from another port", "", "192.0.2.1:2", 0},
+		{"the same address, from another port", "", "192.0.2.1:2", 0},
 		{"an address of an IPv6 network", "", "[2001:db8::1]:1", most / 16},
 		{"another of it", "", "[2001:db8::ffff:1]:1", 0},
 		{"an address of another network", "", "[2001:db8:0:1::1]:1", most / 16},

@@ -83,7 +83,7 @@ func TestPrincipalOfRequest(t *testing.T) {
 		name         string
 		dependencies []web.Dependency
 		headers      []string
-		want         string // the expected answer, or its code
+		want         string // the expected answer, or the code of the error
 		logged       string
 	}{
 		{"nobody asks", nil, nil, `"everybody by open may *"`, ""},

@@ -18,7 +18,7 @@ import (
 const (
 	maxLoggedPath = 256  // bytes
 	maxLoggedText = 4096 // bytes of a cause; enough for a panic's stack
-	maxDetail     = 300  // bytes of a tool's message to its client, who gets all of it
+	maxDetail     = 300  // bytes of a tool's message in the log; the client gets all of it
 )
 
 // levelOf returns the level of a request's log line.

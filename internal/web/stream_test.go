@@ -89,7 +89,7 @@ func TestSlowReaderIsDropped(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name string
-		size int // of each write, in bytes
+		size int // size of each write in bytes
 	}{
 		{"small writes", 1 << 10}, {"one huge write", 1 << 30},
 	} {

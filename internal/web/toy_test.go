@@ -18,7 +18,7 @@ import (
 // A toy is a minimal door: it has only what every door must have.
 type toy struct {
 	list  *web.Document
-	ticks chan string // what /toy.api/events tells
+	ticks chan string // what /toy.api/events sends
 	ended chan error  // why a stream ended
 }
 

@@ -86,7 +86,7 @@ var _ http.Handler = (*Mux)(nil)
 
 // A mount is a mounted door.
 type mount struct {
-	path   string // as it was mounted; if empty, there is no door
+	path   string // the path at which it was mounted; if empty, there is no door
 	prefix string // begins with a slash and does not end with one; if empty, every path
 	exact  bool   // tools may have the paths below it
 	door   Door

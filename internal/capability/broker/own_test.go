@@ -32,6 +32,6 @@ func TestOwnSuggestion(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if _, err := config.Parse([]byte("[[grant]]\nmatch = 'a'\nx-sensors = 1"), ""); err == nil || !strings.Contains(err.Error(), `unknown key`) {
-		t.Errorf("a program that does not have it takes its key: %v", err)
+		t.Errorf("a program without the capability accepts its key: %v", err)
 	}
 }

@@ -45,7 +45,7 @@ func TestReview(t *testing.T) {
 		{"a key in the open", "[[grant]]\nmatch='weather/*'\nhttp=['https://api.example.com/']\nheaders={'https://api.example.com/'={Authorization='Bearer hunter2',X-Api-Key='${secret:a}',Accept='x'}}",
 			"~grant[0].headers the value of Authorization stands here"},
 		{"each caller's own", "[state]\ndirectory='s'\n[[auth.token]]\nname='ann'\nfile='x'\n[[grant]]\nmatch='weather/*'\nkv={size='1MiB',by='principal'}\nhttp=['https://api.example.com/']\nheaders={'https://api.example.com/'={Authorization='Bearer ${secret:a@principal}'}}", ""},
-		{"of callers without names", "[auth]\ntokens=['x']\n[state]\ndirectory='s'\n[[grant]]\nmatch='weather/*'\nkv={size='1MiB',by='principal'}\nhttp=['https://api.example.com/']\nheaders={'https://api.example.com/'={Authorization='Bearer ${secret:a@principal}'}}",
+		{"grant of callers' own, for callers without names", "[auth]\ntokens=['x']\n[state]\ndirectory='s'\n[[grant]]\nmatch='weather/*'\nkv={size='1MiB',by='principal'}\nhttp=['https://api.example.com/']\nheaders={'https://api.example.com/'={Authorization='Bearer ${secret:a@principal}'}}",
 			"~grant[0].headers can have nothing of their own\n~grant[0].kv can have nothing of their own"},
 		{"to everybody", "[[grant]]\nmatch='weather/*'\ntools=['units/convert']\n[[grant]]\nmatch='*'\ntools=['units/convert']\n[[grant]]\nmatch='**'\ntools=['units/convert']",
 			"~grant[1].match every tool\n~grant[2].match every tool"},

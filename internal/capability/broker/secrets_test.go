@@ -108,20 +108,20 @@ func TestSecretsOfStandingGrants(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		steps string // the configurations; one that is not published is followed by ?
-		want  int    // the number of the configuration whose values the first one's call gets
+		want  int    // which configuration's values the call of the first configuration gets
 	}{
-		{"it stands", "granted granted granted", 2},
-		{"another is looked at", "granted granted?", 0},
-		{"it is looked at, and then taken away", "granted granted? none", 0},
-		{"it is looked at, and then changed", "granted granted? other", 0},
-		{"it stands, is looked at, and is taken away", "granted granted granted? none", 1},
-		{"it is looked at, and stands", "granted granted? granted", 2},
-		{"another one is looked at, and it stands", "granted other? granted", 2},
-		{"no grant is looked at, and it stands", "granted none? granted", 2},
-		{"it is taken away and comes back", "granted none granted", 0},
-		{"it is changed and comes back", "granted other granted", 0},
-		{"it is taken away, and looked at", "granted none granted? granted", 0},
-		{"it stands, is taken away and comes back", "granted granted none granted granted", 1},
+		{"the grant stays", "granted granted granted", 2},
+		{"a second one is not published", "granted granted?", 0},
+		{"a second one is not published, then the grant goes", "granted granted? none", 0},
+		{"a second one is not published, then the grant changes", "granted granted? other", 0},
+		{"the grant stays, a third one is not published, then the grant goes", "granted granted granted? none", 1},
+		{"one in between is not published, and the grant stays", "granted granted? granted", 2},
+		{"another grant is not published, and the grant stays", "granted other? granted", 2},
+		{"one without a grant is not published, and the grant stays", "granted none? granted", 2},
+		{"the grant goes and comes back", "granted none granted", 0},
+		{"the grant changes and changes back", "granted other granted", 0},
+		{"the grant goes, and one with it is not published", "granted none granted? granted", 0},
+		{"the grant stays, goes and comes back", "granted granted none granted granted", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -22,10 +22,10 @@ func TestSettingsAreShared(t *testing.T) {
 		}
 	}
 	if own := settingsOf(t, g, "/a/own", schema); string(own) != `{"units":"miles"}` {
-		t.Errorf("of another grant: got %s", own)
+		t.Errorf("with another grant: got %s", own)
 	}
 	if other := settingsOf(t, g, "/a/b0", []byte(`{"type":"object"}`)); string(other) != "{}" {
-		t.Errorf("of another schema: got %s", other)
+		t.Errorf("with another schema: got %s", other)
 	}
 	if again := settingsOf(t, g, "/a/b0", schema); string(again) != string(first) {
 		t.Errorf("got %.100s", again)

@@ -20,7 +20,7 @@ func Kinds() []capability.Kind {
 // With returns the capabilities that every server has, followed by those of a program.
 func With(own []capability.Kind) []capability.Kind { return append(Kinds(), own...) }
 
-// Needs returns what manifests may declare of capabilities.
+// Needs returns the forms of the needs that manifests may declare.
 func Needs() (forms []manifest.Form) {
 	for _, k := range Kinds() {
 		forms = append(forms, manifest.Form{Name: k.Name, Word: k.Word, Object: k.Object})

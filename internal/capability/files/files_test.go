@@ -225,7 +225,7 @@ func TestLargeFiles(t *testing.T) {
 		t.Errorf("the last bytes: got %q (%d)", got, errno)
 	}
 	if got, errno := g.Read(fd, 100); got != "" || errno != success {
-		t.Errorf("behind the end: got %q (%d)", got, errno)
+		t.Errorf("beyond the end: got %q (%d)", got, errno)
 	}
 	list, count := g.Vectors(wasitest.Size - wasitest.Buffer)
 	for _, offset := range []uint64{0, 1 << 40} {
@@ -301,18 +301,18 @@ func TestDirectoryIsReplaced(t *testing.T) {
 	write(t, filepath.Join(dir, "file"), "second")
 	read("second", success)
 	if got, _ := running.ReadFile("geo/file"); got != "first" {
-		t.Errorf("a call that runs reads %q", got)
+		t.Errorf("a running call reads %q", got)
 	}
 	if err := os.RemoveAll(dir + ".old"); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"geo/file", "geo/sub"} {
 		if _, errno := running.Open(path); errno != noEnt {
-			t.Errorf("%s of a directory that is gone: got %d, want %d", path, errno, noEnt)
+			t.Errorf("%s in a removed directory: got %d, want %d", path, errno, noEnt)
 		}
 	}
 	if _, _, errno := running.ReadDir(open, 0, 4096); errno != success && errno != noEnt {
-		t.Errorf("entries of a directory that is gone: got %d", errno)
+		t.Errorf("entries of a removed directory: got %d", errno)
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)

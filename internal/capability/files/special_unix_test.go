@@ -44,7 +44,7 @@ func TestNothingSpecialIsOpened(t *testing.T) {
 	}
 	g := serve(t, dir)
 	for _, name := range special {
-		for _, flags := range []uint64{0, 1 << 1} { // and as a directory
+		for _, flags := range []uint64{0, 1 << 1} { // opened as a file, and as a directory
 			if _, errno := g.OpenAt(3, 1, "geo/"+name, flags, 1<<1); errno != acces && errno != notDir {
 				t.Errorf("open %s: got %d", name, errno)
 			}

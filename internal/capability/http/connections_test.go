@@ -83,7 +83,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		<-entered
 	}
 	if in := get(t, counted(t, url, all), url+"/"); in.Code != "unavailable" || !strings.Contains(in.Message, "no room for another connection") {
-		t.Errorf("beside two that are used: got %s", in.whole)
+		t.Errorf("beside two connections in use: got %s", in.whole)
 	}
 	close(leave)
 	waiting.Wait()

@@ -49,7 +49,7 @@ type exchange struct {
 	timeout time.Duration
 	held    int64                // how many bytes the account counts
 	redact  redact.Chain         // empty if no secret is put into requests to the host
-	who     *wasmtools.Principal // who calls; nil if not known
+	who     *wasmtools.Principal // the caller; nil if not known
 
 	r      *request
 	rule   *rule // the rule for the next request

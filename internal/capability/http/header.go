@@ -127,7 +127,7 @@ func (k headerKey) String() string { return fmt.Sprintf("%.80q under %.200q", k.
 // parseHeaders reads the headers of a grant. Headers of a longer pattern come later, so that they win if both set the same one. Two entries for one
 // pattern must not set the same header, however they are written, since it would be unclear which one is meant.
 func parseHeaders(table map[string]map[string]string, granted []reach.Pattern) (headers []header, err error) {
-	keys := map[headerKey]headerKey{} // by patterns and folded names
+	keys := map[headerKey]headerKey{} // keys by their patterns and folded names
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		on, err := reach.ParsePattern(key)
 		if err != nil {

@@ -187,7 +187,7 @@ func TestInjectedElsewhere(t *testing.T) {
 func TestReflected(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, and takes twenty times as long with the race detector")
+		t.Skip("runs on one goroutine, and takes twenty times as long with the race detector")
 	}
 	sums := []string{"Etag", "Digest", "Content-Digest", "Repr-Digest", "Content-Md5"}
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -224,7 +224,7 @@ func TestReflected(t *testing.T) {
 	c := begin(t, grant(t, spec{Rule: httpcap.Rule{Granted: []string{url}}}))
 	defer c.ABI.End()
 	if in := c.send(t, outgoing{Method: "HEAD", URL: url + "/"}); in.header("Etag") == nil {
-		t.Errorf("without a secret: got %+v, want its sum", in)
+		t.Errorf("without a secret: got %+v, want the checksum", in)
 	}
 	short, long := with(key), with(key+strings.Repeat("_and_more_of_it_3141592653", 40))
 	for _, path := range []string{"/", "/gzip", "/header", "/204", "/304"} {
@@ -242,16 +242,16 @@ func TestReflected(t *testing.T) {
 					t.Fatalf("%s %s: the guest got %s and %s", method, path, a.whole, b.whole)
 				}
 				if a.Code != b.Code || a.Body != b.Body || fmt.Sprint(a.header("Content-Length"), a.header("Etag"), a.header("X-Echo")) != fmt.Sprint(b.header("Content-Length"), b.header("Etag"), b.header("X-Echo")) {
-					t.Fatalf("%s %s with %d bytes: a longer key shows: %+v, and %+v", method, path, pad, a, b)
+					t.Fatalf("%s %s with %d bytes: the answer shows that a key is longer: %+v, and %+v", method, path, pad, a, b)
 				}
 				for _, name := range sums {
 					if a.Code == "" && (method == "HEAD" || path != "/header") && a.header(name) != nil {
-						t.Errorf("%s %s: the sum of a body that has changed, or isn't sent, is told: %+v", method, path, a)
+						t.Errorf("%s %s: the guest got the checksum of a body that has changed or isn't sent: %+v", method, path, a)
 					}
 				}
 			}
 			if method == "GET" && (path == "/" || path == "/gzip") && len(codes) != 2 {
-				t.Errorf("%s: all are answered alike, %v: the limit is not among them", path, codes)
+				t.Errorf("%s: all sizes have the outcome %v, so none or all exceed the limit", path, codes)
 			}
 		}
 	}
@@ -370,7 +370,7 @@ func TestEqual(t *testing.T) {
 	}
 	g := grant(t, base())
 	if !g.Equal(grant(t, base())) || g.Equal(nil) || g.Equal("x") || g.Equal((*httpcap.Permission)(nil)) {
-		t.Error("a grant is not equal to one of the same, or to something else")
+		t.Error("a grant is not equal to the same grant, or is equal to something else")
 	}
 	for name, change := range map[string]func(*spec){
 		"need":    func(s *spec) { s.needed = []string{"https://a.example", "https://b.example"} },

@@ -52,7 +52,7 @@ func Set() *hostabi.Set {
 
 // These are what a request is charged, in nanoseconds.
 const (
-	sendCost     = 20_000 // for checking, writing and reading it, with a head of freeHead bytes and freeValues values
+	sendCost     = 20_000 // for checking, writing and reading a request, with a head of freeHead bytes and freeValues values
 	headByteCost = 20     // for each further byte of the head
 	valueCost    = 100    // for each further value
 	freeHead     = 1 << 10

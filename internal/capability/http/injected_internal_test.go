@@ -21,14 +21,14 @@ func TestPut(t *testing.T) {
 		want  string
 	}{
 		{"one", "a", "a"},
-		{"others are looked at", "a - b? b? b? b?", "b"},
-		{"others are looked at, for long", "a b? b? b? b?", "a b"},
+		{"unpublished ones follow", "a - b? b? b? b?", "b"},
+		{"unpublished ones follow for long", "a b? b? b? b?", "a b"},
 		{"it is in force again", "a b a", "a b"},
 		{"it was in force", "a b", "a b"},
 		{"it was in force long ago", "a b b b b", "b"},
-		{"it was in force, and others are looked at", "a b c? c? c? d?", "b d"},
-		{"nothing is looked at", "a -? -? -? -?", "a"},
-		{"it was only looked at", "a b? a", "a"},
+		{"it was in force, and unpublished ones follow", "a b c? c? c? d?", "b d"},
+		{"unpublished ones inject nothing", "a -? -? -? -?", "a"},
+		{"it was never published", "a b? a", "a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -56,7 +56,7 @@ func TestPut(t *testing.T) {
 				got := i.names("a.example")
 				slices.Sort(got)
 				if got := strings.Join(got, " "); got != c.want {
-					t.Errorf("what comes is searched for %q, want %q", got, c.want)
+					t.Errorf("answers are searched for %q, want %q", got, c.want)
 				}
 			})
 		})

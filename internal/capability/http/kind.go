@@ -152,7 +152,7 @@ func open(h capability.Host) capability.Configure {
 	var standing secret.Register[Permission, *Permission]
 	return func(c capability.Configuration) capability.Decide {
 		var rules []Rule
-		patterns := map[string]reach.Pattern{} // of all entries, parsed once: there may be many tools
+		patterns := map[string]reach.Pattern{} // the patterns of all entries, parsed once: there may be many tools
 		for _, given := range c.Given {
 			r := given.Rule.(*Rule)
 			rules = append(rules, *r)

@@ -190,7 +190,7 @@ func TestLines(t *testing.T) {
 		}
 	}
 	if other := another.send(t, outgoing{URL: url}).Body; other == first || other == "" {
-		t.Errorf("another call got the connection %s, which is the first's", other)
+		t.Errorf("another call got the first call's connection %s", other)
 	}
 	if in := c.send(t, outgoing{URL: url + "/redirect"}); in.Status != 200 {
 		t.Errorf("redirected: got %s", in.whole)

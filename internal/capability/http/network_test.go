@@ -197,7 +197,7 @@ func TestDNS(t *testing.T) {
 			}
 			for _, address := range []string{"10.1.2.3", "93.184", "127.0.0.1:", n.server} {
 				if strings.Contains(in.Message, address) {
-					t.Errorf("the message tells an address: %s", in.Message)
+					t.Errorf("the message contains an address: %s", in.Message)
 				}
 			}
 			for _, asked := range z.lookedUp() {
@@ -249,7 +249,7 @@ func TestNear(t *testing.T) {
 	}
 	own := prefixes("127.0.0.1/8", "9.9.9.9/32", "8.8.4.4/24", "45.0.0.1/8", "2a00:1450::5/64", "2606:2800::1/32")
 	for _, test := range []struct {
-		host    string // or the addresses of a name, separated by spaces
+		host    string // an address, or the addresses of a name, separated by spaces
 		private []netip.Prefix
 		code    string
 	}{
@@ -289,7 +289,7 @@ func TestNear(t *testing.T) {
 			t.Errorf("%s with private %v: got %+v, dials %v; want %s", test.host, test.private, in, n.dialed, test.code)
 		}
 		if strings.Contains(test.host, " ") && strings.Contains(in.Message, "9.9.9.9") {
-			t.Errorf("the message tells an address: %s", in.Message)
+			t.Errorf("the message contains an address: %s", in.Message)
 		}
 	}
 	n := &network{blind: errors.New("no list")}
@@ -298,7 +298,7 @@ func TestNear(t *testing.T) {
 		t.Errorf("without a list of interfaces: got %+v, dials %v", in, n.dialed)
 	}
 	if in := get(t, g, "http://1.1.1.1/"); in.Code != "connect" {
-		t.Errorf("without a list of interfaces, what private names: got %+v", in)
+		t.Errorf("without a list of interfaces, an address that private names: got %+v", in)
 	}
 }
 
@@ -476,11 +476,11 @@ func TestTLS(t *testing.T) {
 			g := grant(t, spec{Rule: httpcap.Rule{Granted: []string{url}, CA: test.ca}, network: here("api.example")})
 			in := get(t, g, url+"/")
 			if test.says == "" && in.Body != "HTTP/1.1 "+test.host+port || test.says != "" && (in.Code != "tls" || !strings.Contains(in.Message, test.says) || strings.Contains(in.Message, "evil")) {
-				t.Errorf("got %+v, want one that says %q", in, test.says)
+				t.Errorf("got %+v, want a failure that says %q", in, test.says)
 			}
 		})
 	}
-	plain := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("a request has come in the clear") })
+	plain := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("a request has arrived without TLS") })
 	url := strings.Replace(plain, "http://", "https://", 1)
 	if in := get(t, grant(t, spec{Rule: httpcap.Rule{Granted: []string{url}}}), url); in.Code != "tls" {
 		t.Errorf("a server without TLS: got %+v", in)

@@ -131,7 +131,7 @@ func Check(r Rule) error {
 	return err
 }
 
-// anySecrets replaces the secrets while a rule is only checked.
+// anySecrets are placeholders for the secrets while a rule is only checked.
 type anySecrets struct{}
 
 func (anySecrets) Secret(string) (string, error)                      { return "", errors.New("there are no secrets") }

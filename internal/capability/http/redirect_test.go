@@ -44,7 +44,7 @@ func TestRedirects(t *testing.T) {
 	for _, test := range []struct {
 		method string
 		status int
-		to     string // a path, or a path on here or there
+		to     string // a path, or a URL on one of the servers here and there
 		want   string // the second request; "" if there must be none
 	}{
 		{"GET", 301, "/x", "GET /x  auth=a key=k type=t"},

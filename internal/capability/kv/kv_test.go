@@ -175,8 +175,8 @@ func TestHostile(t *testing.T) {
 		{"no such expectation", "set", []any{"k", "v", 0, -2}, "invalid"},
 		{"no such expectation", "set", []any{"k", "v", 0, math.MinInt64}, "invalid"},
 		{"no such expectation", "delete", []any{"k", -2}, "invalid"},
-		{"a version that never was", "set", []any{"k", "v", 0, math.MaxInt64}, "conflict"},
-		{"a version that never was", "delete", []any{"k", 1}, "conflict"},
+		{"a version that never existed", "set", []any{"k", "v", 0, math.MaxInt64}, "conflict"},
+		{"a version that never existed", "delete", []any{"k", 1}, "conflict"},
 		{"a negative limit", "list", []any{"", "", -1}, "invalid"},
 		{"the largest value", "set", []any{"k", largest, 0, -1}, ""},
 		{"the largest value", "get", []any{"k"}, ""},
@@ -298,7 +298,7 @@ func TestContext(t *testing.T) {
 	}
 	cancel()
 	if got := hosttest.Trapped(func() { g.do("get", "k") }); got != "the call is over" {
-		t.Errorf("of a caller who has gone: got %q", got)
+		t.Errorf("a read of a caller that has gone: got %q", got)
 	}
 }
 

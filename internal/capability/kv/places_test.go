@@ -120,7 +120,7 @@ func TestPlaces(t *testing.T) {
 		for i := range 10 {
 			name := fmt.Sprint("guest-", i)
 			if got := c.value(name); got != "" {
-				t.Errorf("%s finds %q of another one", name, got)
+				t.Errorf("%s finds %q of another caller", name, got)
 			}
 			if code := c.set(name, 0); code != "" {
 				t.Errorf("%s: got %s, want a place", name, code)
@@ -141,19 +141,19 @@ func TestPlaces(t *testing.T) {
 					break
 				}
 				if time.Since(began) > 10*time.Second {
-					t.Fatalf("guest %d: got %s, long after what the one before kept has expired", i, code)
+					t.Fatalf("guest %d: got %s, long after the values of the guest before have expired", i, code)
 				}
 			}
 		}
 	})
-	t.Run("who keeps something stays", func(t *testing.T) {
+	t.Run("a caller with values stays", func(t *testing.T) {
 		t.Parallel()
 		c := newCrowd(t, 2)
 		c.set("ann", 0)
 		c.set("bob", 0)
 		for range 3 {
 			if code := c.set("mallory", 0); code != "quota" {
-				t.Errorf("one too many: got %q", code)
+				t.Errorf("one caller too many: got %q", code)
 			}
 		}
 		if c.value("ann") != "ann" || c.value("bob") != "bob" || c.value("mallory") != "" {
@@ -174,7 +174,7 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("bob comes back: got %q", code)
 		}
 	})
-	t.Run("tokens that one has made", func(t *testing.T) {
+	t.Run("tokens made by one caller", func(t *testing.T) {
 		t.Parallel()
 		c := newCrowd(t, 8)
 		for i := range 10 {
@@ -191,7 +191,7 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("a third one: got %q", code)
 		}
 	})
-	t.Run("looking is paid for", func(t *testing.T) {
+	t.Run("looking at places is charged", func(t *testing.T) {
 		t.Parallel()
 		c := newCrowd(t, 50)
 		for i := range 50 {

@@ -65,7 +65,7 @@ func TestReadSecret(t *testing.T) {
 		{"a prefix", "min", grant, true, `"not_granted"`, "not_granted"},
 		{"nothing", "", grant, true, `"not_granted"`, "not_granted"},
 		{"a long name", strings.Repeat("mine", 10_000), grant, true, `"not_granted"`, "not_granted"},
-		{"bytes that are no text", "\xff\x00", grant, true, `"not_granted"`, "not_granted"},
+		{"bytes that are not text", "\xff\x00", grant, true, `"not_granted"`, "not_granted"},
 		{"gone meanwhile", "gone", grant, true, "no longer exists", "unavailable"},
 		{"no grant", "mine", nil, true, "does not declare that it needs secrets", "not_granted"},
 		{"a start", "mine", grant, false, "while it starts", "not_granted"},
@@ -110,7 +110,7 @@ func TestRefusalsAreCharged(t *testing.T) {
 		least        int64
 	}{
 		{"a long name", strings.Repeat("\"", 30_000), 3000},
-		{"bytes that are no text", strings.Repeat("\xff", 30_000), 3000},
+		{"bytes that are not text", strings.Repeat("\xff", 30_000), 3000},
 		{"a short name", "a", 2000},
 		{"a long secret", "long", int64(len(long)) / 4},
 	} {

@@ -46,7 +46,7 @@ func TestApply(t *testing.T) {
 	}
 	for _, bad := range []string{`{"type":"string"}`, `{"type":"object","properties":{"a":{"$ref":"https://example.com/s"}}}`, `[]`, `{`} {
 		if _, err := settings.Compile(json.RawMessage(bad)); err == nil {
-			t.Errorf("%s is taken for a schema of settings", bad)
+			t.Errorf("%s is accepted as a schema of settings", bad)
 		}
 	}
 }

@@ -85,17 +85,17 @@ func TestObserved(t *testing.T) {
 		client          *client
 		want            []string
 	}{
-		{name: "one that is made", arguments: nested(1, "", "go/one", `{}`), want: []string{"ended /go/one" + by}},
+		{name: "a call that is made", arguments: nested(1, "", "go/one", `{}`), want: []string{"ended /go/one" + by}},
 		{name: "not granted", arguments: nested(1, "", "go/private", `{}`), want: []string{"refused go/private" + by + "forbidden"}},
 		{name: "not there", arguments: nested(1, "", "go/gone", `{}`), want: []string{"refused /go/gone" + by + "not_found"}},
-		{name: "not for the caller", principal: few, arguments: nested(1, "", "go/one", `{}`), want: []string{"refused /go/one" + by + "not_found"}},
-		{name: "another than the caller is bound to", principal: bound, arguments: nested(1, "", "go/one", `{}`), want: []string{"refused /go/one" + by + "tool_changed"}},
-		{name: "the one that the caller is bound to", principal: right, arguments: nested(1, "", "go/one", `{}`), want: []string{"ended /go/one" + by}},
+		{name: "a tool that the caller may not call", principal: few, arguments: nested(1, "", "go/one", `{}`), want: []string{"refused /go/one" + by + "not_found"}},
+		{name: "a tool other than the one that the caller is bound to", principal: bound, arguments: nested(1, "", "go/one", `{}`), want: []string{"refused /go/one" + by + "tool_changed"}},
+		{name: "the tool that the caller is bound to", principal: right, arguments: nested(1, "", "go/one", `{}`), want: []string{"ended /go/one" + by}},
 		{name: "switched off", arguments: nested(1, "", "go/off", `{}`), want: []string{"refused /go/off" + by + "tool_disabled"}},
 		{name: "too deep", arguments: nested(tools.MaxDepth+1, "a/once", "go/one", `{}`),
 			want: append([]string{"refused /go/one" + by + "forbidden"}, slices.Repeat([]string{"ended /a/once" + by}, tools.MaxDepth)...)},
-		{name: "a client that has become another", client: &client{then: other}, arguments: nested(1, "", "go/one", `{}`), want: []string{"refused /go/one" + by + "unauthorized"}},
-		{name: "a client that is let in no longer", client: &client{}, arguments: nested(1, "", "go/one", `{}`), want: []string{"refused /go/one" + by + "unauthorized"}},
+		{name: "a client whose identity has changed", client: &client{then: other}, arguments: nested(1, "", "go/one", `{}`), want: []string{"refused /go/one" + by + "unauthorized"}},
+		{name: "a client that is no longer admitted", client: &client{}, arguments: nested(1, "", "go/one", `{}`), want: []string{"refused /go/one" + by + "unauthorized"}},
 	} {
 		if test.principal == nil {
 			test.principal = all

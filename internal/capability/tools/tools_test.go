@@ -145,7 +145,7 @@ func TestCall(t *testing.T) {
 		{name: "dots", id: "go/../go/greet", arguments: ok, want: "not_granted"},
 		{name: "upper case", id: "GO/greet", arguments: ok, want: "not_granted"},
 		{name: "not there", id: "go/gone", arguments: `{}`, want: "not_found:There is no tool /go/gone, or the caller may not call it."},
-		{name: "not for the caller", id: "go/greet", principal: few, arguments: ok, want: "not_found:There is no tool /go/greet, or the caller may not call it."},
+		{name: "a tool that the caller may not call", id: "go/greet", principal: few, arguments: ok, want: "not_found:There is no tool /go/greet, or the caller may not call it."},
 		{name: "for the caller", id: "go/coded", principal: few, arguments: `{}`, want: "tool_error:no", data: `{"n":1}`},
 		{name: "switched off", id: "go/off", arguments: `{}`, want: "tool_disabled:being repaired"},
 		{name: "wrong arguments", id: "go/greet", arguments: `{"name":""}`, want: "invalid_arguments:The arguments do not fit the schema of /go/greet: name: "},
@@ -469,7 +469,7 @@ func TestReplacedUnderWay(t *testing.T) {
 		{"a switch and the file", func() { _ = w.table.Disable("b/once", ""); replace() }, `"new"`},
 		{"the configuration", func() { configure(2, old) }, `"old"`},
 		{"the file and the configuration", func() { configure(2, other) }, "not_ready"},
-		{"the file and one that can't be compared", func() { configure([]int{2}, other) }, "not_ready"},
+		{"the file and a configuration that can't be compared", func() { configure([]int{2}, other) }, "not_ready"},
 	} {
 		configure(1, old)
 		change = sync.OnceFunc(test.change)

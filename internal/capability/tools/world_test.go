@@ -34,8 +34,8 @@ type world struct {
 	tools   []*wasmtools.Tool
 	engine  *sandbox.Engine
 	limits  map[string]limits.Limits // by path
-	all     limits.Limits            // for tools that are not in limits
-	more    []hostcall.Grant         // to every tool
+	all     limits.Limits            // the limits of tools that are not in limits
+	more    []hostcall.Grant         // what else is granted to every tool
 
 	observers []invoke.Observer
 }

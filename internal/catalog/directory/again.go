@@ -136,7 +136,7 @@ func (s *scanner) again(was *scanned, changed changes) *scanned {
 		}
 	}
 	looks := next.looks
-	next.folders, next.looks = was.folders, was.looks // which nobody else uses any more
+	next.folders, next.looks = was.folders, was.looks // was is no longer used by anybody else
 	for name, l := range looks {
 		next.folders[name], next.looks[name] = l.info, l
 	}

@@ -88,7 +88,7 @@ func looksFollowChanges(t *testing.T, files int) {
 	const few, folders = 20, 3 // the number of the other folders, and of the entries in each
 	all := files + folders*few + folders + 2
 	listed1, listed2 := files+1, files+few+1
-	if runtime.GOOS == "linux" { // which reports reliable names
+	if runtime.GOOS == "linux" { // where reported names are reliable
 		listed1, listed2 = 1, 2
 	}
 	directory := t.TempDir()
@@ -303,7 +303,7 @@ func (pythonNames) IsPart(name string) bool   { return strings.HasPrefix(name, "
 func TestAgain(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		t.Skip("what is open can't be moved there")
+		t.Skip("an open file can't be moved there")
 	}
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

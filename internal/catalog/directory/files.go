@@ -24,7 +24,7 @@ import (
 type Files struct {
 	logger *slog.Logger
 	paths  map[string]string // absolute paths, by name
-	names  []string          // in the order in which they were given
+	names  []string          // the names, in the order in which the paths were given
 
 	// Only List uses these.
 	listed bool

@@ -224,7 +224,7 @@ func TestUnserved(t *testing.T) {
 	for _, name := range []string{"a.wasm", "greet.py", "shop/cart.py", "_n.py", "pkg/__init__.py", "pkg/x.py", "env/pyvenv.cfg", "env/lib/y.py", "node_modules/z.py", ".hidden.py", "notes.txt"} {
 		write(t, directory, name, "")
 	}
-	link := func(to string) { // where there are no links it makes a file, which is passed over as well; wine falsely reports success for links
+	link := func(to string) { // without links it makes a file, which is passed over as well; wine falsely reports success for links
 		name := filepath.Join(directory, "link.py")
 		os.Remove(name)
 		os.Symlink(to, name)
@@ -363,7 +363,7 @@ func TestScanBoundOfOptions(t *testing.T) {
 func TestWatchFails(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		t.Skip("what is below a file is missing there, and that is no failure")
+		t.Skip("a path below a file counts as missing there, which is not a failure")
 	}
 	directory := t.TempDir()
 	write(t, directory, "n/a.wasm", "")
@@ -469,7 +469,7 @@ func TestSettling(t *testing.T) {
 	write(t, directory, "b.wasm", "")
 	listing, err = d.List(t.Context())
 	if err != nil || len(listing.Entries) != 2 || listing.Entries[0].Settling != 0 || listing.Entries[1].Settling <= 0 || listing.Again != time.Hour {
-		t.Fatalf("got %+v, %v, want that b.wasm has not settled, and an hour", listing, err)
+		t.Fatalf("got %+v, %v, want b.wasm not settled, for another hour", listing, err)
 	}
 }
 

@@ -25,7 +25,7 @@ type versions struct {
 
 // A file is what is known of a module.
 type file struct {
-	info    fs.FileInfo // from the last scan; nil if it can't be a module
+	info    fs.FileInfo // the file's info in the last scan; nil if the file can't be a module
 	since   time.Time   // when a scan first saw this info
 	settled bool        // the info has stayed the same for long enough
 	version string

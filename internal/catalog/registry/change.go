@@ -46,8 +46,8 @@ func Check(o Options) error {
 	return nil
 }
 
-// Prepare prepares new options for a source. Of o only Locked, Mirrors and Registry are used. take puts them into force; it is nil if nothing
-// differs. What is served stays until something else has been pulled. If the signers have changed, it is pulled and verified again.
+// Prepare prepares new options for a source. Only Locked, Mirrors and Registry of o are used. take puts them into force; it is nil if
+// nothing differs. What is served stays until something else has been pulled. If the signers have changed, it is pulled and verified again.
 func (s *Source) Prepare(o Options) (take func(), err error) {
 	next, err := s.open(o)
 	if err != nil {

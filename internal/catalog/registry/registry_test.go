@@ -248,7 +248,7 @@ func TestDamaged(t *testing.T) {
 			t.Errorf("%s: got %q", name, b)
 		}
 		if _, err := os.Stat(file); err != nil {
-			t.Errorf("%s: it is not kept again: %v", name, err)
+			t.Errorf("%s: the module is not in the cache again: %v", name, err)
 		}
 	}
 	s.Close()

@@ -341,7 +341,7 @@ func TestSessionCancelled(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		end  func(id string, cancel context.CancelFunc)
-		want string // of the answer
+		want string // the answer; "" if there is none
 	}{
 		{"notification", func(id string, _ context.CancelFunc) {
 			h.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"w"}}`, "Mcp-Session-Id", id)

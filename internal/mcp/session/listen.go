@@ -89,7 +89,7 @@ func (p *reply) Listen(ctx context.Context, tools bool) protocol.Answer {
 	edition := s.edition()
 	s.write(rpc.AppendAcknowledged(nil, p.request.ID, tools))
 	s.subscribe(p, subscription{tools, edition})
-	s.tell() // in case of a change since the subscription
+	s.tell() // there may have been a change since the subscription
 	<-ctx.Done()
 	s.mu.Lock()
 	delete(s.listening, p)

@@ -21,7 +21,7 @@ func TestManySessions(t *testing.T) {
 	if testing.Short() || testkit.Race(t) {
 		t.Skip("it takes seconds")
 	}
-	const most = 2 << 10 // bytes for each session; 700 were measured
+	const most = 2 << 10 // bytes that each session may take; 700 were measured
 	a := newApp(t)
 	door := mcp.NewDoor(a.set, mcp.Options{})
 	mux := web.NewMux(web.Options{})

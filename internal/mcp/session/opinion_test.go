@@ -21,7 +21,7 @@ func TestSecondOpinion(t *testing.T) {
 	older := func(version string) string { return strings.Replace(begin, legacy, version, 1) }
 	for _, test := range []struct {
 		name  string
-		first bool // initialize comes before
+		first bool // send initialize first
 		send  string
 		ours  int // the code of our error, if go-sdk's differs
 	}{

@@ -17,13 +17,13 @@ func ownerOf(p *wasmtools.Principal) owner {
 // owners holds sessions by owner, and owners by their number of sessions: however many there are, each method but all takes the same time.
 type owners struct {
 	of      map[owner]*owned
-	byCount []*list.List // of *owned: byCount[n] has the owners of n+1 sessions, those that began, used or lost one last first. The last list is not empty
+	byCount []*list.List // lists of *owned: byCount[n] has the owners of n+1 sessions, the last active one first. The last list is not empty
 }
 
 // owned are the sessions of an owner.
 type owned struct {
-	sessions list.List     // of *session, those used last first
-	place    *list.Element // in a list of byCount
+	sessions list.List     // its *session values, the last used first
+	place    *list.Element // its place in a list of byCount
 }
 
 // add adds a session that was just used.

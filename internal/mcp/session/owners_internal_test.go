@@ -12,7 +12,7 @@ func TestOwners(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	o := owners{of: map[owner]*owned{}}
-	var all []*session      // those used last at the end
+	var all []*session      // all sessions, the last used at the end
 	last := map[owner]int{} // step in which an owner last began, used or lost a session
 	for step := range 50_000 {
 		switch n := len(all); {

@@ -73,7 +73,7 @@ type session struct {
 	place     *list.Element // its place in the list of the owner's sessions
 
 	// Guarded by Sessions.mu.
-	used   time.Time // when a request began or ended
+	used   time.Time // when a request last began or ended
 	busy   int       // requests that are not answered yet
 	stream *stream   // the open stream, or nil
 	gone   bool      // the session is no longer in the table

@@ -15,7 +15,7 @@ type derived struct {
 	set        *Set
 	generation *wasmtools.Generation
 	number     uint64       // counts the set's generations
-	entries    []*entry     // of the generation's routes, in their order
+	entries    []*entry     // entries of the generation's routes, in their order
 	names      func() names // of entries
 	index      *index       // of entries
 

@@ -259,7 +259,7 @@ func TestAuto(t *testing.T) {
 		}
 		if test.want != 2 {
 			if _, err := view.Begin("search_tools", &wasmtools.Call{Principal: wasmtools.Everybody()}); err == nil {
-				t.Errorf("%+v: search_tools can be called, and is not listed", test)
+				t.Errorf("%+v: search_tools can be called, but is not listed", test)
 			}
 		}
 	}

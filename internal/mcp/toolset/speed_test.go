@@ -27,7 +27,7 @@ func TestAllocations(t *testing.T) {
 	}
 	set := setOf(t, tableOf(t, tools...), toolset.Options{Search: toolset.SearchNever})
 	scoped := principal(t, "n1", "n2/*")
-	most := map[string]float64{"call": 3} // of the validation
+	most := map[string]float64{"call": 3} // the allocations of the validation
 	call, out := &wasmtools.Call{}, make([]byte, 0, 1024)
 	for name, p := range map[string]*wasmtools.Principal{"everybody": wasmtools.Everybody(), "a token": principal(t, "*"), "scopes": scoped} {
 		for what, f := range map[string]func() error{
@@ -61,7 +61,7 @@ func TestAllocations(t *testing.T) {
 // TestMemory checks that ten thousand tools take little more memory than their texts, no matter who lists them.
 func TestMemory(t *testing.T) {
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, where the race detector only takes long")
+		t.Skip("runs on one goroutine, where the race detector finds nothing and takes long")
 	}
 	const count = 10_000
 	tools := make([]*wasmtools.Tool, count)

@@ -99,7 +99,7 @@ func New(table *wasmtools.RouteTable, o Options) *Set {
 	s.info.Name, s.info.Version = cmp.Or(o.Info.Name, "toolsrv"), cmp.Or(o.Info.Version, "0.1.0")
 	s.made = follow.Derive(table, s.newDerived)
 	s.unsubscribe = table.Subscribe(s.tell)
-	s.tell(nil) // in case of a change since then
+	s.tell(nil) // there may have been a change since then
 	go s.notify()
 	return s
 }

@@ -196,7 +196,7 @@ func TestCall(t *testing.T) {
 	view := setOf(t, table, toolset.Options{}).View("", principal(t, "*"))
 	for _, test := range []struct {
 		name, arguments string
-		modern, legacy  string // empty: as for modern
+		modern, legacy  string // legacy is empty if it is the same as modern
 	}{
 		{"echo", `{"n":1}`, `{"content":[{"type":"text","text":"{\"n\":1}"}],"structuredContent":{"n":1}}`, ""},
 		{"echo", ``, `{"content":[{"type":"text","text":"{\"n\":7}"}],"structuredContent":{"n":7}}`, ""},

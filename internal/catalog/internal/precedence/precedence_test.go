@@ -35,7 +35,7 @@ func TestRecord(t *testing.T) {
 		t.Errorf("got %v, %v", got, err)
 	}
 	if p, err := precedence.Read(name, "elsewhere"); p != nil || err != nil {
-		t.Errorf("of another source: got %v, %v", p, err)
+		t.Errorf("record of another source: got %v, %v", p, err)
 	}
 	for range 2 {
 		if err := (precedence.Precedence{}).Write(name, "tools"); err != nil {
@@ -57,7 +57,7 @@ func TestTurns(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		p    precedence.Precedence
-		want [3]int // of a, b, c
+		want [3]int // the turns of a, b and c
 	}{
 		{"nothing noted", nil, [3]int{1, 1, 1}},
 		{"c kept a path from a", precedence.Precedence{"a": {"c"}}, [3]int{2, 1, 0}},

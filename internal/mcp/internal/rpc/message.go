@@ -39,7 +39,7 @@ type Message struct {
 	Meta         []byte // an object
 	MetaVersion  []byte // the version of the protocol, without its quotes
 	Capabilities []byte // an object
-	Token        []byte // for progress: a string or an integer
+	Token        []byte // the progress token: a string or an integer
 	Parent       []byte // traceparent and tracestate, any JSON: nobody refuses a message because of them
 	State        []byte
 }

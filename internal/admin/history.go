@@ -29,7 +29,7 @@ type History struct {
 
 // Versions are the kept versions of one file.
 type Versions struct {
-	File       string      `json:"file" description:"Where it lies."`
+	File       string      `json:"file" description:"Where the file lies."`
 	Served     string      `json:"served,omitempty" description:"The SHA-256 of the content that is served, or empty."`
 	RolledBack *RolledBack `json:"rolled_back,omitempty" description:"Why a version is served that is not the one in its source."`
 	Removed    *Removed    `json:"removed,omitempty" description:"Says that the file no longer exists, and who removed it."`
@@ -39,23 +39,23 @@ type Versions struct {
 // A RolledBack says how a file was rolled back.
 type RolledBack struct {
 	Over   string    `json:"over" description:"The SHA-256 of the content in its source, which is served again once it changes."`
-	Who    string    `json:"who" description:"Who did it."`
+	Who    string    `json:"who" description:"Who rolled the file back."`
 	Since  time.Time `json:"since" description:"When."`
 	Reason string    `json:"reason,omitempty" description:"Why."`
 }
 
 // A Removed says how a file was removed.
 type Removed struct {
-	Who   string     `json:"who,omitempty" description:"Who removed it, if that was done with the operation remove and is among the last 1000 entries of the audit."`
-	Since *time.Time `json:"since,omitempty" description:"When it was removed."`
+	Who   string     `json:"who,omitempty" description:"Who removed the file, if that was done with the operation remove and is among the last 1000 entries of the audit."`
+	Since *time.Time `json:"since,omitempty" description:"When the file was removed."`
 }
 
 // A Version is a kept version.
 type Version struct {
-	Digest string    `json:"digest" description:"The SHA-256 of its content. For a script, this means its own file."`
-	Size   int64     `json:"size" description:"How many bytes it has."`
-	Since  time.Time `json:"since" description:"When it was kept, some seconds after it began to be served."`
-	Served bool      `json:"served" description:"Whether it is served."`
+	Digest string    `json:"digest" description:"The SHA-256 of the version's content. For a script, this means its own file."`
+	Size   int64     `json:"size" description:"The size of the version in bytes."`
+	Since  time.Time `json:"since" description:"When the version was kept, some seconds after it began to be served."`
+	Served bool      `json:"served" description:"Whether the version is served."`
 }
 
 func history() Operation {

@@ -32,10 +32,10 @@ type Logs struct {
 
 // A LogLine is a line of the log.
 type LogLine struct {
-	Number     int             `json:"number" description:"Its number since the server's start."`
-	Time       time.Time       `json:"time" description:"When it was written."`
+	Number     int             `json:"number" description:"The line's number since the server's start."`
+	Time       time.Time       `json:"time" description:"When the line was written."`
 	Level      string          `json:"level" description:"DEBUG, INFO, WARN or ERROR."`
-	Message    string          `json:"message" description:"What it says."`
+	Message    string          `json:"message" description:"The message of the line."`
 	Attributes json.RawMessage `json:"attributes" description:"What the line is about, as an object."`
 }
 

@@ -104,7 +104,7 @@ type Explanation struct {
 // A Rule is one condition of a call.
 type Rule struct {
 	Rule    string `json:"rule" enum:"scope,tool,fingerprint,switch,grants,rate" description:"What is checked: whether a scope of the caller matches, whether the tool exists, whether it has the scope's fingerprint, whether it is switched on, whether it was granted what it needs, whether the caller may make a call now."`
-	Holds   bool   `json:"holds" description:"Whether it holds."`
+	Holds   bool   `json:"holds" description:"Whether the rule holds."`
 	Because string `json:"because" description:"Why."`
 }
 

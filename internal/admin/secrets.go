@@ -19,7 +19,7 @@ import (
 
 // CallersArguments are the arguments of the operation secrets list.
 type CallersArguments struct {
-	Principal string `json:"principal,omitempty" description:"Show only this caller's, such as issued+ann." maxLength:"200"`
+	Principal string `json:"principal,omitempty" description:"Show only this caller's secrets, such as issued+ann." maxLength:"200"`
 }
 
 // NewSecret are the arguments of the operation secrets set.
@@ -31,18 +31,18 @@ type NewSecret struct {
 
 // OwnSecretName are the arguments of the operation secrets remove.
 type OwnSecretName struct {
-	Name      string `json:"name" description:"Its name." maxLength:"64"`
+	Name      string `json:"name" description:"The secret's name." maxLength:"64"`
 	Principal string `json:"principal,omitempty" description:"The caller that the secret belongs to, such as issued+ann, if an operator removes it. By default, whoever makes the request." maxLength:"200"`
 }
 
 // An OwnSecret describes a caller's own secret. Its value is never shown.
 type OwnSecret struct {
-	Principal string     `json:"principal" description:"Whose it is, such as issued+ann."`
+	Principal string     `json:"principal" description:"The caller that the secret belongs to, such as issued+ann."`
 	Name      string     `json:"name" description:"The secret's name, as written before @principal in grants."`
-	Source    string     `json:"source" enum:"directory,state" description:"Where it is: in secrets.directory, where the operator has put it, or in the state."`
-	Set       *time.Time `json:"set,omitempty" description:"When it was set; missing for a secret in the directory."`
-	By        string     `json:"by,omitempty" description:"Who has set it."`
-	Version   string     `json:"version,omitempty" description:"Its version, for If-Match."`
+	Source    string     `json:"source" enum:"directory,state" description:"Where the secret is kept: in secrets.directory, where the operator has put it, or in the state."`
+	Set       *time.Time `json:"set,omitempty" description:"When the secret was set; missing for one in the directory."`
+	By        string     `json:"by,omitempty" description:"Who set the secret."`
+	Version   string     `json:"version,omitempty" description:"The secret's version, for If-Match."`
 }
 
 // OwnSecrets are callers' own secrets.
@@ -54,8 +54,8 @@ type OwnSecrets struct {
 
 // A Wanted is a secret that tools use and that each caller must set for itself.
 type Wanted struct {
-	Name  string   `json:"name" description:"Its name."`
-	Tools []string `json:"tools" description:"The paths of tools that use it, at most 100 of them."`
+	Name  string   `json:"name" description:"The secret's name."`
+	Tools []string `json:"tools" description:"The paths of tools that use the secret, at most 100 of them."`
 }
 
 // An OwnSecretChanged is a caller's own secret after a change.

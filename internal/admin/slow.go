@@ -22,10 +22,10 @@ type SlowCall struct {
 	Version   string     `json:"version,omitempty" description:"The version that answered, as its author wrote it."`
 	Digest    string     `json:"digest,omitempty" description:"The SHA-256 of the file that answered."`
 	Began     time.Time  `json:"began" description:"When the request came."`
-	Seconds   float64    `json:"seconds" description:"How long it took, including reading the request and sending the answer."`
+	Seconds   float64    `json:"seconds" description:"How long the call took, including reading the request and sending the answer."`
 	Phases    []SlowPart `json:"phases" description:"Its phases: checking the arguments, waiting for a place, compiling, starting an instance (including the wait for memory), running, resetting. A missing phase took no time."`
-	Uses      []SlowUse  `json:"uses" description:"Its use of the tool's grants while it ran."`
-	Code      string     `json:"code,omitempty" description:"Why it failed."`
+	Uses      []SlowUse  `json:"uses" description:"The call's use of the tool's grants while it ran."`
+	Code      string     `json:"code,omitempty" description:"The code of the error, if the call failed."`
 	Door      string     `json:"door" description:"The door through which the call came."`
 	Principal string     `json:"principal,omitempty" description:"Who called."`
 	Caller    string     `json:"caller,omitempty" description:"What distinguishes the caller from others with that name, such as oidc+https%3a%2f%2fid.example.com+ann."`

@@ -21,8 +21,8 @@ type StatusArguments struct {
 // A Status is the state of a server.
 type Status struct {
 	Server  Process   `json:"server" description:"The process that answers."`
-	Ready   bool      `json:"ready" description:"Whether it takes calls."`
-	Because string    `json:"because,omitempty" description:"Why it does not take calls."`
+	Ready   bool      `json:"ready" description:"Whether the server takes calls."`
+	Because string    `json:"because,omitempty" description:"Why the server does not take calls."`
 	State   string    `json:"state" description:"ok, or why tools and operators can't keep anything."`
 	Tools   Counts    `json:"tools" description:"How many tools there are, and why some can't be called."`
 	Sources []Source  `json:"sources" description:"Where files come from, in the order of their precedence."`
@@ -30,7 +30,7 @@ type Status struct {
 	Puts    Puts      `json:"puts" description:"Where files can be put and removed."`
 	Calls   Calls     `json:"calls" description:"The calls of tools."`
 	Limits  Limits    `json:"limits" description:"How much of each limit is used."`
-	Code    Compiling `json:"compiling" description:"What is compiled."`
+	Code    Compiling `json:"compiling" description:"What is being compiled."`
 	Rates   Rates     `json:"rates" description:"How many calls callers make."`
 }
 
@@ -39,7 +39,7 @@ type Rates struct {
 	Default    string `json:"default,omitempty" description:"The rate for each caller without one of its own; if missing, any number of calls."`
 	Anonymous  string `json:"anonymous,omitempty" description:"The rate for each address while callers need no credentials; if missing, any number of calls."`
 	Principals int    `json:"principals" description:"How many named callers have used part of their rate, or have running calls that count towards a limit."`
-	Addresses  int    `json:"addresses" description:"The same number for addresses of callers without credentials."`
+	Addresses  int    `json:"addresses" description:"How many addresses of callers without credentials have used part of their rate, or have running calls that count towards a limit."`
 	Refused    int64  `json:"refused" description:"How many calls were refused since the server began, because their caller made too many."`
 }
 
@@ -49,16 +49,16 @@ type Process struct {
 	Revision  string    `json:"revision" description:"The revision that the program was built from."`
 	PID       int       `json:"pid" description:"The number of the process."`
 	Since     time.Time `json:"since" description:"When the server began."`
-	Addresses []string  `json:"addresses" description:"Where it listens."`
+	Addresses []string  `json:"addresses" description:"Where the server listens."`
 }
 
 // Counts are numbers of tools.
 type Counts struct {
 	Generation uint64    `json:"generation" description:"The number of the list of tools, which grows with each change."`
-	Since      time.Time `json:"since" description:"When that list came."`
+	Since      time.Time `json:"since" description:"When that list of tools was made."`
 	All        int       `json:"all" description:"How many tools there are."`
-	Disabled   int       `json:"disabled" description:"How many are switched off."`
-	NotGranted int       `json:"not_granted" description:"How many others lack a grant."`
+	Disabled   int       `json:"disabled" description:"How many tools are switched off."`
+	NotGranted int       `json:"not_granted" description:"How many other tools lack a grant."`
 	Refused    int       `json:"refused" description:"How many files or folders can't be served."`
 }
 
@@ -70,14 +70,14 @@ type Puts struct {
 
 // A Source is where files come from.
 type Source struct {
-	Name     string    `json:"name,omitempty" description:"What the configuration calls it."`
+	Name     string    `json:"name,omitempty" description:"The source's name in the configuration."`
 	Place    string    `json:"place" description:"A directory, or a reference to a registry."`
-	Listed   time.Time `json:"listed,omitzero" description:"When its files were last listed; missing if never."`
-	Files    int       `json:"files" description:"How many files it has."`
-	Served   int       `json:"served" description:"How many of them are served, including older versions."`
-	Refused  int       `json:"refused" description:"How many have a newest version that is not served."`
-	Problems int       `json:"problems" description:"How many of its folders can't be read, or 1 if it can't be asked."`
-	Reason   string    `json:"reason,omitempty" description:"Why the first of these can't be read."`
+	Listed   time.Time `json:"listed,omitzero" description:"When the source's files were last listed; missing if never."`
+	Files    int       `json:"files" description:"How many files the source has."`
+	Served   int       `json:"served" description:"How many of the source's files are served, including older versions."`
+	Refused  int       `json:"refused" description:"How many files have a newest version that is not served."`
+	Problems int       `json:"problems" description:"How many of the source's folders can't be read, or 1 if the source can't be asked."`
+	Reason   string    `json:"reason,omitempty" description:"Why the first of these folders, or the source, can't be read."`
 }
 
 // sourcesOf returns the sources of a catalog.
@@ -98,21 +98,21 @@ func sourcesOf(of catalog.State) []Source {
 
 // A File is a file that has tools, or should have some.
 type File struct {
-	File      string    `json:"file" description:"Where it lies."`
-	Directory string    `json:"directory,omitempty" description:"The tools directory that it is in, as the configuration calls it."`
-	Name      string    `json:"name,omitempty" description:"Its name in that directory, as put and remove take it."`
-	State     string    `json:"state" enum:"settling,reading,compiling,describing,served,refused" description:"How far its newest version has come."`
-	Since     time.Time `json:"since,omitzero" description:"When it got into that state."`
-	Reason    string    `json:"reason,omitempty" description:"Why its newest version is not served."`
+	File      string    `json:"file" description:"Where the file lies."`
+	Directory string    `json:"directory,omitempty" description:"The tools directory of the file, as the configuration calls it."`
+	Name      string    `json:"name,omitempty" description:"The file's name in that directory, as put and remove take it."`
+	State     string    `json:"state" enum:"settling,reading,compiling,describing,served,refused" description:"How far the file's newest version has come."`
+	Since     time.Time `json:"since,omitzero" description:"When the file got into this state."`
+	Reason    string    `json:"reason,omitempty" description:"Why the file's newest version is not served."`
 	Digest    string    `json:"digest,omitempty" description:"The SHA-256 of the content that is served, which may be an older version."`
-	Version   string    `json:"version,omitempty" description:"The version of that content, as its author wrote it."`
-	Tools     []string  `json:"tools,omitempty" description:"The paths of those of its tools that are served."`
+	Version   string    `json:"version,omitempty" description:"The version of the served content, as its author wrote it."`
+	Tools     []string  `json:"tools,omitempty" description:"The paths of the file's tools that are served."`
 }
 
 // Calls are numbers of calls.
 type Calls struct {
-	Running int    `json:"running" description:"How many are running, or waiting for a compilation."`
-	Waiting int    `json:"waiting" description:"How many wait for their turn."`
+	Running int    `json:"running" description:"How many calls are running, or waiting for a compilation."`
+	Waiting int    `json:"waiting" description:"How many calls wait for their turn."`
 	Minute  TopSum `json:"minute" description:"The calls of the last minute."`
 	Hour    TopSum `json:"hour" description:"The calls of the last hour."`
 	Busy    []Busy `json:"busy" description:"The tools with running or waiting calls."`
@@ -122,7 +122,7 @@ type Calls struct {
 type Busy struct {
 	Path    string `json:"path" description:"The tool's path."`
 	Running int    `json:"running" description:"How many calls run."`
-	Waiting int    `json:"waiting" description:"How many wait for their turn."`
+	Waiting int    `json:"waiting" description:"How many calls wait for their turn."`
 	Places  int    `json:"places" description:"How many calls may run at once."`
 }
 
@@ -142,10 +142,10 @@ type Limits struct {
 
 // A Use is how much of a limit is used.
 type Use struct {
-	Held    int64    `json:"held" description:"How much is taken."`
+	Held    int64    `json:"held" description:"How much of the limit is used."`
 	Limit   int64    `json:"limit" description:"The limit; 0 means none."`
-	Waiting int      `json:"waiting" description:"How many wait for more."`
-	By      []Holder `json:"by,omitempty" description:"Who holds most of it, if that is known: at most five, those with the most first."`
+	Waiting int      `json:"waiting" description:"How many requests for more are waiting."`
+	By      []Holder `json:"by,omitempty" description:"Who holds the most, if that is known: at most five, the largest first."`
 }
 
 // A Compiling describes what is being compiled.

@@ -19,7 +19,7 @@ import (
 type Switched struct {
 	Names   []string `json:"names" description:"Tools and namespaces, such as math/add, math or math/*; * is all." minItems:"1" maxItems:"1000"`
 	Reason  string   `json:"reason,omitempty" description:"Why. Callers of a disabled tool get to see it." maxLength:"1000"`
-	Passing bool     `json:"until_restart,omitempty" description:"Whether it lasts only until the server restarts."`
+	Passing bool     `json:"until_restart,omitempty" description:"Whether the switch lasts only until the server restarts."`
 }
 
 // Reset are the arguments of the operation reset.
@@ -36,11 +36,11 @@ type Switches struct {
 // A Switch is a switch that an operator has set.
 type Switch struct {
 	Scope   string    `json:"scope" description:"The tool or namespace, such as /math; / is all."`
-	Enabled bool      `json:"enabled" description:"Whether it is switched on."`
-	Reason  string    `json:"reason,omitempty" description:"Why."`
-	Who     string    `json:"who,omitempty" description:"Who switched it; empty for the program."`
-	Since   time.Time `json:"since" description:"When."`
-	Passing bool      `json:"until_restart,omitempty" description:"Whether it lasts only until the server restarts."`
+	Enabled bool      `json:"enabled" description:"Whether the tools are switched on."`
+	Reason  string    `json:"reason,omitempty" description:"The reason that was given."`
+	Who     string    `json:"who,omitempty" description:"Who set the switch; empty for the program."`
+	Since   time.Time `json:"since" description:"When the switch was set."`
+	Passing bool      `json:"until_restart,omitempty" description:"Whether the switch lasts only until the server restarts."`
 }
 
 // A Switching is the outcome of a change of switches.

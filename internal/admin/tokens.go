@@ -24,7 +24,7 @@ import (
 type NewToken struct {
 	Name     string   `json:"name" description:"Whose token it is: at most 64 of the characters A-Z a-z 0-9 . _ @ -" maxLength:"64"`
 	Scopes   []string `json:"scopes,omitempty" description:"Patterns of tools such as math/*, and the roles admin, admin:read and metrics. By default it may do nothing." maxItems:"64"`
-	Expires  string   `json:"expires,omitempty" description:"How long it lasts, such as 90d or 12h, or never; by default 90 days." maxLength:"32"`
+	Expires  string   `json:"expires,omitempty" description:"How long the token lasts, such as 90d or 12h, or never; by default 90 days." maxLength:"32"`
 	Networks []string `json:"networks,omitempty" description:"Ranges of addresses that may use it, such as 10.0.0.0/8. By default all addresses." maxItems:"64"`
 	TokenBounds
 }
@@ -47,53 +47,53 @@ func (b TokenBounds) parse() (wasmtools.Rate, error) {
 
 // TokenRate are the arguments of the operation tokens rate.
 type TokenRate struct {
-	Name string `json:"name" description:"Its name, or its beginning up to the secret." maxLength:"128"`
+	Name string `json:"name" description:"The token's name, or the token's beginning up to the secret." maxLength:"128"`
 	TokenBounds
 }
 
 // TokenName are the arguments of operations on one token.
 type TokenName struct {
-	Name string `json:"name" description:"Its name, or its beginning up to the secret." maxLength:"128"`
+	Name string `json:"name" description:"The token's name, or the token's beginning up to the secret." maxLength:"128"`
 }
 
 // Revocation are the arguments of the operation tokens revoke.
 type Revocation struct {
-	Name   string `json:"name" description:"Its name, or its beginning up to the secret." maxLength:"128"`
+	Name   string `json:"name" description:"The token's name, or the token's beginning up to the secret." maxLength:"128"`
 	DryRun bool   `json:"dry_run,omitempty" description:"Whether to only show what would end."`
 }
 
 // Rotation are the arguments of the operation tokens rotate.
 type Rotation struct {
-	Name  string `json:"name" description:"Its name, or its beginning up to the secret." maxLength:"128"`
+	Name  string `json:"name" description:"The token's name, or the token's beginning up to the secret." maxLength:"128"`
 	Grace string `json:"grace,omitempty" description:"How long the old secret stays valid, such as 1h; by default it ends at once." maxLength:"32"`
 }
 
 // TokenScopes are the arguments of the operation tokens scopes.
 type TokenScopes struct {
-	Name   string   `json:"name" description:"Its name, or its beginning up to the secret." maxLength:"128"`
-	Scopes []string `json:"scopes" description:"Its new scopes. With none it may do nothing." maxItems:"64"`
+	Name   string   `json:"name" description:"The token's name, or the token's beginning up to the secret." maxLength:"128"`
+	Scopes []string `json:"scopes" description:"The token's new scopes. A token without scopes may do nothing." maxItems:"64"`
 }
 
 // A Token describes a token. Its secret is never shown.
 type Token struct {
-	Name     string   `json:"name" description:"The name of its caller."`
-	ID       string   `json:"id,omitempty" description:"Its beginning, up to the secret."`
-	Scopes   []string `json:"scopes" description:"What it may do."`
+	Name     string   `json:"name" description:"The name of the token's caller."`
+	ID       string   `json:"id,omitempty" description:"The token's beginning, up to the secret."`
+	Scopes   []string `json:"scopes" description:"The scopes of the token."`
 	Networks []string `json:"networks,omitempty" description:"The addresses that may use it; all if missing."`
 	TokenBounds
-	State    string     `json:"state" description:"valid, expired, or why it is refused."`
-	Expires  *time.Time `json:"expires,omitempty" description:"When it expires; missing if never."`
-	Used     *time.Time `json:"used,omitempty" description:"When it was last used, to the minute."`
+	State    string     `json:"state" description:"valid, expired, or why the token is refused."`
+	Expires  *time.Time `json:"expires,omitempty" description:"When the token expires; missing if never."`
+	Used     *time.Time `json:"used,omitempty" description:"When the token was last used, to the minute."`
 	Former   *time.Time `json:"former_until,omitempty" description:"How long the secret before the last rotation stays valid."`
-	Created  *time.Time `json:"created,omitempty" description:"When it was made."`
-	By       string     `json:"by,omitempty" description:"Who made it."`
-	Declared bool       `json:"declared,omitempty" description:"Whether the configuration declares it; then it can be changed only there."`
-	Version  string     `json:"version,omitempty" description:"Its version, for If-Match."`
+	Created  *time.Time `json:"created,omitempty" description:"When the token was made."`
+	By       string     `json:"by,omitempty" description:"Who made the token."`
+	Declared bool       `json:"declared,omitempty" description:"Whether the configuration declares the token; then it can be changed only there."`
+	Version  string     `json:"version,omitempty" description:"The token's version, for If-Match."`
 }
 
 // Tokens are the tokens of a server.
 type Tokens struct {
-	Tokens []Token `json:"tokens" description:"Those in the state by name, and then those that the configuration declares."`
+	Tokens []Token `json:"tokens" description:"The tokens of the state by name, and then the tokens that the configuration declares."`
 }
 
 // A TokenMade is a new token with its secret.
@@ -113,7 +113,7 @@ type TokenChanged struct {
 type TokenRevoked struct {
 	DryRun bool     `json:"dry_run" description:"Whether nothing was changed."`
 	Token  Token    `json:"token" description:"The token as it is now or was before it ended."`
-	Ends   []string `json:"ends" description:"The names of the narrower tokens that end with it."`
+	Ends   []string `json:"ends" description:"The names of the narrower tokens that end with the token."`
 }
 
 // A Self describes the caller.

@@ -28,16 +28,16 @@ type Tools struct {
 
 // A Tool is what an operator wants to know about a tool.
 type Tool struct {
-	Path        string `json:"path" description:"The path to call it at, such as /math/add."`
-	State       string `json:"state" enum:"enabled,disabled,not_granted" description:"Whether it can be called."`
-	Why         Why    `json:"why" description:"Why it has this state."`
-	Version     string `json:"version" description:"The version as its author wrote it, or empty."`
-	Digest      string `json:"digest" description:"The SHA-256 of its file in hexadecimal, or empty if it has no file."`
-	Fingerprint string `json:"fingerprint" description:"The SHA-256 of what clients see of it, to which a token can be bound."`
-	File        string `json:"file" description:"Where its file lies, or empty."`
-	Running     int    `json:"running" description:"How many calls of it run."`
-	Waiting     int    `json:"waiting" description:"How many calls of it are waiting for their turn."`
-	Places      int    `json:"places" description:"How many calls of it may run at once."`
+	Path        string `json:"path" description:"The tool's path, such as /math/add."`
+	State       string `json:"state" enum:"enabled,disabled,not_granted" description:"Whether the tool can be called."`
+	Why         Why    `json:"why" description:"Why the tool has this state."`
+	Version     string `json:"version" description:"The tool's version as its author wrote it, or empty."`
+	Digest      string `json:"digest" description:"The SHA-256 of the tool's file in hexadecimal, or empty if it has none."`
+	Fingerprint string `json:"fingerprint" description:"The SHA-256 of what clients see of the tool, to which a token can be bound."`
+	File        string `json:"file" description:"Where the tool's file lies, or empty."`
+	Running     int    `json:"running" description:"How many calls of the tool are running."`
+	Waiting     int    `json:"waiting" description:"How many calls of the tool are waiting for their turn."`
+	Places      int    `json:"places" description:"How many calls of the tool may run at once."`
 }
 
 // These are the states of a tool.
@@ -53,10 +53,10 @@ type Why struct {
 	Key     string     `json:"key,omitempty" description:"The entry of the configuration."`
 	Line    int        `json:"line,omitempty" description:"The line of the configuration that says so."`
 	Scope   string     `json:"scope,omitempty" description:"What was switched, such as /math."`
-	Who     string     `json:"who,omitempty" description:"Who switched it."`
-	Since   *time.Time `json:"since,omitempty" description:"When it was switched."`
+	Who     string     `json:"who,omitempty" description:"Who switched the tool."`
+	Since   *time.Time `json:"since,omitempty" description:"When the tool was switched."`
 	Reason  string     `json:"reason,omitempty" description:"The reason that was given."`
-	Missing []string   `json:"missing,omitempty" description:"What it needs but was not granted."`
+	Missing []string   `json:"missing,omitempty" description:"What the tool needs but was not granted."`
 }
 
 // These are what can decide a tool's state.

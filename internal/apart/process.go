@@ -44,7 +44,7 @@ type process struct {
 	encoder *gob.Encoder
 	decoder *gob.Decoder
 	left    *io.LimitedReader // how many bytes it may still send
-	scarce  bool              // the system may refuse it memory that it is allowed
+	scarce  bool              // the system may refuse memory to the process below its limit
 	number  uint64
 	served  int    // how many pieces of work it was given
 	last    answer // its last one

@@ -13,15 +13,15 @@ import (
 
 // An Entry is one change, or one attempt that was refused. It contains neither secrets nor tokens. The Log sets Number, Time, Previous and Omitted.
 type Entry struct {
-	Number    uint64          `json:"number" description:"Its number, from 1."`
-	Time      time.Time       `json:"time" description:"When it was made."`
+	Number    uint64          `json:"number" description:"The entry's number, from 1."`
+	Time      time.Time       `json:"time" description:"When the entry was made."`
 	Previous  string          `json:"previous" description:"The hash of the entry before; empty for the first."`
 	Action    string          `json:"action" description:"What was done or tried, such as tokens.add."`
-	Who       string          `json:"who,omitempty" description:"The name of the caller who did it."`
+	Who       string          `json:"who,omitempty" description:"The name of the caller who made the change, or tried to."`
 	Origin    string          `json:"origin,omitempty" description:"How the caller was identified, such as token or socket; process means the server itself."`
 	Caller    string          `json:"caller,omitempty" description:"What distinguishes the caller from others of that name, such as oidc+https%3a%2f%2fid.example.com+ann; missing if there can't be others."`
 	From      string          `json:"from,omitempty" description:"The address of the client, or socket."`
-	Target    string          `json:"target,omitempty" description:"What it was done to."`
+	Target    string          `json:"target,omitempty" description:"What was changed, or was to be changed."`
 	Before    json.RawMessage `json:"before,omitempty" description:"What the target was before."`
 	After     json.RawMessage `json:"after,omitempty" description:"What the target is now."`
 	RequestID string          `json:"request_id,omitempty" description:"The id of the request."`

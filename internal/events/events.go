@@ -38,11 +38,11 @@ const (
 
 // An Event is something that has happened. Events of a tool are for everybody who may call the tool, and all others for administrators.
 type Event struct {
-	ID      string        `json:"id" description:"Its id, which is only good for continuing after it."`
+	ID      string        `json:"id" description:"The event's id, which is only good for continuing after the event."`
 	Kind    string        `json:"kind" enum:"tool.added,tool.changed,tool.removed,tool.switched,file.refused,file.cleared,audit" description:"What has happened."`
 	Time    time.Time     `json:"time" description:"When."`
 	Tool    string        `json:"tool,omitempty" description:"The path of the tool."`
-	State   string        `json:"state,omitempty" enum:"enabled,disabled,not_granted" description:"How it is now; only an enabled one can be called."`
+	State   string        `json:"state,omitempty" enum:"enabled,disabled,not_granted" description:"The state of the tool; only an enabled tool can be called."`
 	Version string        `json:"version,omitempty" description:"The module's version, as /tools has it."`
 	Digest  string        `json:"digest,omitempty" description:"The SHA-256 of the module's file, as /tools has it."`
 	File    string        `json:"file,omitempty" description:"The location of the file that is or was refused."`

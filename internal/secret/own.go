@@ -173,8 +173,8 @@ func (s *Store) bring(changes ...broughtValue) {
 }
 
 // RedactorsOf returns redactors of the current and former values of the secrets with those names, for a call of one caller. If secrets of callers'
-// own are among the names, they find all of this caller's, and nobody else's: secrets that others choose must not be removed from this caller's
-// answers. It allocates nothing if it was called with the same arguments before.
+// own are among the names, they find all of this caller's own secrets, and nobody else's: secrets that others choose must not be removed from
+// this caller's answers. It allocates nothing if it was called with the same arguments before.
 func (s *Store) RedactorsOf(id personal.ID, n Names) (all redact.Chain) {
 	all[0] = s.Redactor(n)
 	if n.own {

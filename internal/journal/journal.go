@@ -36,7 +36,7 @@ type Journal struct {
 	closed  bool // later lines are lost
 
 	wake    chan struct{} // holds a value if there is something to write
-	urgent  chan struct{} // holds a value if that must not wait
+	urgent  chan struct{} // holds a value if the write must not wait
 	flushes chan chan struct{}
 	ended   chan struct{}
 }

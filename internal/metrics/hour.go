@@ -159,11 +159,11 @@ func (h *hour) lastMinute(number int) Point {
 type Tool struct {
 	// Path is the path of the tool, or Others.
 	Path string
-	// Minute is the last minute.
+	// Minute has the figures of the last minute.
 	Minute Point
 	// Calls is how many calls ended in the last hour, and Failed how many of them failed or were refused.
 	Calls, Failed uint64
-	// Fuel is how many instructions they ran, as in a Point.
+	// Fuel is how many instructions the calls ran, as in a Point.
 	Fuel uint64
 	// Steps are the last steps, the oldest first.
 	Steps []Point

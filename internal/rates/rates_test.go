@@ -174,7 +174,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// TestShared makes calls with tokens that have made one another: all calls count for the first token.
+// TestShared makes calls with a token and narrower tokens that were made from it: all calls count for the first token.
 func TestShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

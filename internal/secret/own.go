@@ -104,7 +104,7 @@ func (v *broughtValue) lives(now time.Time) bool {
 }
 
 // Bring sets a caller's own secret, or removes it if value is empty. The change is in force when Bring returns, for running calls as well, unless
-// their grant is no longer in force. root is who answers for the caller. Before any call can get the value, redactors look for it.
+// their grant is no longer in force. root is the caller that answers for this one. Before any call can get the value, redactors look for it.
 func (s *Store) Bring(id, root personal.ID, name, value string) {
 	s.bring(broughtValue{id: id, root: root, name: name, value: value})
 }

@@ -90,7 +90,7 @@ type Token struct {
 	Expires time.Time  `json:"expires,omitzero"` // zero: never
 	// Used is when the token was last used, to the minute; zero means never.
 	Used time.Time `json:"used,omitzero"`
-	// Former is until when the secret from before the last rotation is accepted; zero means that it is not accepted.
+	// Former is when the secret from before the last rotation expires; zero means that it is not accepted.
 	Former time.Time `json:"former_until,omitzero"`
 	// State is "valid", "expired", or why the token is refused.
 	State string `json:"state"`

@@ -94,7 +94,7 @@ func (d Directory) CheckName(name string) error {
 	return nil
 }
 
-// notScript returns why a file, by the parts of its path, is not a script that is served by itself, or "" if it is one.
+// notScript returns why a file is not a script that is served by itself, judging by the parts of its path, or "" if it is one.
 func (d Directory) notScript(parts []string) string {
 	base := parts[len(parts)-1]
 	switch {

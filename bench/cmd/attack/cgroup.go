@@ -98,7 +98,7 @@ func findPlaces(memory int64) (places []place, err error) {
 	if err != nil {
 		return nil, err
 	}
-	own := map[string]string{} // by controller; version 2 has ""
+	own := map[string]string{} // this process's groups, by controller; "" stands for version 2
 	for line := range strings.Lines(string(groups)) {
 		if fields := strings.SplitN(strings.TrimSpace(line), ":", 3); len(fields) == 3 {
 			own[fields[1]] = fields[2]

@@ -92,7 +92,7 @@ type row struct {
 	cold                       time.Duration // from that start until the server was idle
 	listening, ready, compiled time.Duration // since the process began
 	idle, called               int64         // bytes resident: before any call, and after two of each tool
-	oneIdle, oneCalled         int64         // the same of a server that has one tool
+	oneIdle, oneCalled         int64         // the same for a server with one tool
 	mappings, files            int           // after the calls
 	p50, p99                   time.Duration // the time of a call when all tools are called in turn a second time
 	added                      time.Duration // from the rename of a new file to the first answer of its tool

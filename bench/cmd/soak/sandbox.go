@@ -15,7 +15,7 @@ import (
 
 // A kind is a kind of call.
 type kind struct {
-	share   int // of a hundred calls
+	share   int // the number of calls of this kind in a hundred
 	tool    *sandbox.Tool
 	input   []byte
 	cancel  time.Duration   // 0 means that the caller waits

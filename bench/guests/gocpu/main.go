@@ -16,7 +16,7 @@ import (
 type none struct{}
 
 var _ = toolsrv.Export(toolsrv.Module{Namespace: "bench", Tools: []toolsrv.Tool{
-	toolsrv.Func("hash", "Hash a megabyte some times.", hash),
+	toolsrv.Func("hash", "Hash a megabyte several times.", hash),
 	toolsrv.Func("sort", "Sort numbers.", sort),
 	toolsrv.Func("json", "Read and write JSON.", text),
 	toolsrv.Func("matrix", "Multiply two matrices.", matrix),

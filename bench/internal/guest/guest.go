@@ -103,7 +103,7 @@ func Describe(module []byte, parameters string, tools ...string) ([]byte, error)
 // call, and nothing.
 func DescribeReach(module []byte, port int) ([]byte, error) {
 	var tools []string
-	for _, name := range []string{"fetch", "get", "gets", "set", "call", "nothing"} { // in the guest's order
+	for _, name := range []string{"fetch", "get", "gets", "set", "call", "nothing"} { // the order of the guest's tools
 		tools = append(tools, fmt.Sprintf(`{"name":%q,"description":"Measured.","parameters":{"type":"object"}}`, name))
 	}
 	return wasmbin.SetCustom(module, manifest.Section, fmt.Appendf(nil,

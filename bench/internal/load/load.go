@@ -31,16 +31,16 @@ type Load struct {
 	Others      []string      // further hosts, among which the connections are divided
 	Text        []byte        // the text of one request, which is sent again and again
 	Answer      string        // a text that the body of each answer must contain; the status must be 200
-	Connections int           // each with one request at a time
+	Connections int           // how many connections, each with one request at a time
 	Span        time.Duration // how long to measure; before that, a tenth of it is not measured
 }
 
 // Seen has the results of a load.
 type Seen struct {
 	Requests int     // that were measured
-	All      int     // including those of the tenth before
+	All      int     // the number of all answers, including those before the measured time
 	Rate     float64 // requests per second
-	P50, P99 float64 // of one request, in seconds
+	P50, P99 float64 // times of one request, in seconds
 }
 
 // Request returns the text of a POST. Headers are lines without their ends.

@@ -21,7 +21,7 @@ type Log struct {
 	mu      sync.Mutex
 	begun   []byte // a line without its end
 	last    []string
-	cause   []string // from the first line that reports a crash
+	cause   []string // the lines from the first one that reports a crash
 }
 
 // Write never fails.

@@ -36,7 +36,7 @@ type Options struct {
 type Service struct {
 	URL       string
 	Log       *Log
-	Directory string // as in its Options
+	Directory string // Options.Directory
 
 	pid     int
 	ended   chan struct{} // closed once the process is gone

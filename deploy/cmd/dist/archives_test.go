@@ -196,7 +196,7 @@ func noPaths(t *testing.T, root string, program []byte) {
 			}
 			around := program[max(from+i-1, 0):min(from+i+len(folder)+80, len(program))]
 			form := `^.` + regexp.QuoteMeta(folder) + `[/\d]`
-			if what == "HOME" { // which may be /root, and a library may have a package pkg/root
+			if what == "HOME" { // HOME may be /root, and a library may have a package pkg/root
 				form = `^[^\w.-]` + regexp.QuoteMeta(folder) + `/`
 			}
 			if regexp.MustCompile(`(?s)` + form).Match(around) {

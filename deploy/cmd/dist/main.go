@@ -51,7 +51,7 @@ func parts() []part {
 		{"sdks", sdks.Make},
 		{"mcpb", mcpb.Make},
 		{"sbom", sbom.Make},
-		{"attest", attest.Make}, // of all files before it
+		{"attest", attest.Make}, // attests all files that the parts before it have written
 	}
 }
 

@@ -595,7 +595,7 @@ func TestDashboard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plugins.RegisterDefaultPlugins() // of panels and sources
+	plugins.RegisterDefaultPlugins() // the types of panels and data sources
 	//lint:ignore SA1019 the newer form is for Grafana 12 and later only
 	var board dashboard.Dashboard
 	if err := board.UnmarshalJSONStrict(want); err != nil && err.Error() != "" { // it has an error without errors

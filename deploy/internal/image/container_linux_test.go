@@ -32,7 +32,7 @@ const patience = 4 * time.Minute
 func unpack(t *testing.T, img v1.Image) string {
 	t.Helper()
 	root := t.TempDir()
-	if err := os.Chmod(root, 0o755); err != nil { //nolint:gosec // as the root of a container is
+	if err := os.Chmod(root, 0o755); err != nil { //nolint:gosec // a container's root has this mode
 		t.Fatal(err)
 	}
 	content := mutate.Extract(img)
@@ -121,7 +121,7 @@ func seccomp(t *testing.T) map[string]any {
 
 // A setup is the configuration of a container, besides its image.
 type setup struct {
-	args   []string          // in place of the image's
+	args   []string          // the command's arguments, in place of the image's
 	env    map[string]string // more variables
 	binds  map[string]string // read-only mounts, by their target
 	writes map[string]string // writable mounts, by their target

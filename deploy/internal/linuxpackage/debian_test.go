@@ -51,7 +51,7 @@ func TestDebian(t *testing.T) {
 			part.t = t
 			c.test(&part)
 		}) {
-			return // what it leaves would disturb the next one
+			return // what the failed package left behind would disturb the next one
 		}
 	}
 }

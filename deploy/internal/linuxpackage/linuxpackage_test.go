@@ -199,7 +199,7 @@ func TestUnits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text = bytes.ReplaceAll(text, []byte("/usr/bin/toolsrv "), []byte("/bin/true ")) // which need not be installed here
+		text = bytes.ReplaceAll(text, []byte("/usr/bin/toolsrv "), []byte("/bin/true ")) // toolsrv need not be installed here
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			t.Fatal(err)
 		}

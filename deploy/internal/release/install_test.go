@@ -167,7 +167,7 @@ func up(t *testing.T, program, folder string) string {
 // call calls a tool as soon as it is served.
 func call(t *testing.T, url, body string) string {
 	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) { // for its file to be read
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) { // waits until the tool's file is read
 		r, err := http.Post(url, "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)

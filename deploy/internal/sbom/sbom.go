@@ -17,7 +17,7 @@ type Part struct {
 	Version string
 	License string // an SPDX expression, or words if its own parts have several licences
 	URL     string // the package URL, if it is in a registry
-	SHA256  string // in hexadecimal: of the file in the registry, or for a Go module the one in go.sum, which is made from its files
+	SHA256  string // in hexadecimal: the digest of the file in the registry, or for a Go module the digest in go.sum, which is made from its files
 	Parts   []Part // the parts that it was built from
 }
 

@@ -131,7 +131,7 @@ func (m *maker) python(ctx context.Context) error {
 	return m.take("python", made, "toolsrv-"+m.version+"-py3-none-any.whl", "toolsrv-"+m.version+".tar.gz")
 }
 
-// npm packs the JavaScript SDK and its types. npm gives all files the same time. Its default name for the tarball would be that of the Helm chart.
+// npm packs the JavaScript SDK and its types. npm gives all files the same time. By default it would give the tarball the name of the Helm chart.
 func (m *maker) npm(ctx context.Context) error {
 	made := filepath.Join(m.made, "npm")
 	if err := os.MkdirAll(made, 0o755); err != nil {

@@ -166,7 +166,7 @@ func (a author) typescript() {
 	if got := output(a.t, dir, nil, "npm", "test"); !strings.Contains(got, "pass 3") {
 		a.t.Errorf("npm test: %s", got)
 	}
-	output(a.t, dir, nil, "npm", "run", "check") // with the types of the package
+	output(a.t, dir, nil, "npm", "run", "check") // checks against the package's types
 }
 
 // npm checks the package as it would when it is published.
@@ -196,7 +196,7 @@ func (a author) rust() {
 		a.t.Fatal(err)
 	}
 	put(a.t, filepath.Join(dir, "Cargo.lock"), lock)
-	output(a.t, dir, nil, "cargo", append([]string{"fetch"}, args[3:]...)...) // which removes from the lock file what only our own guests need
+	output(a.t, dir, nil, "cargo", append([]string{"fetch"}, args[3:]...)...) // removes from the lock file what only our own guests need
 	output(a.t, dir, []string{"CARGO_TARGET_DIR=" + filepath.Join(a.r.Root, "build", "project")}, "cargo", args...)
 }
 

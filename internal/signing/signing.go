@@ -37,7 +37,7 @@ const (
 	known = 2
 	// settle is how long a key must be known before it signs, so that the other servers know it, too.
 	settle = time.Minute
-	// lookEvery is how often the keys are looked at even if nothing has changed.
+	// lookEvery is how often the keys are read again even if nothing has changed.
 	lookEvery = time.Hour
 )
 

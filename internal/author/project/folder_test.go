@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
 )
 
-// treeOf returns the files of a folder with their contents. For a link that is its target.
+// treeOf returns the files of a folder with their contents, and its links with their targets.
 func treeOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	tree := map[string]string{}

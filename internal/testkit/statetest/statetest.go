@@ -164,7 +164,7 @@ func testExpect(t *testing.T, store state.Store) {
 		} else {
 			var deleted bool
 			if deleted, err = s.Delete(ctx, "key", step.expect()); deleted != (err == nil && before != "-") {
-				t.Errorf("step %d: deleted %t what was %s", i, deleted, before)
+				t.Errorf("step %d: deleted %t, and the value was %s", i, deleted, before)
 			}
 		}
 		if !errors.Is(err, step.want) {

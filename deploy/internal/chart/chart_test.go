@@ -465,7 +465,7 @@ func TestRefused(t *testing.T) {
 		"another toolsrv.toml":          {set("files", map[string]any{"toolsrv.toml": ""}), "'/files/toolsrv.toml': false schema"},
 		"a file name with a folder":     {set("files", map[string]any{"keys/acme.pub": ""}), "'/files': additional properties 'keys/acme.pub' not allowed"},
 		"a file that is not a string":   {set("files", map[string]any{"a": 1}), "'/files/a': got number, want string"},
-		"a folder that is taken":        {set("credentials", map[string]any{"tools": "a"}), "'/credentials/tools': false schema"},
+		"a reserved folder":             {set("credentials", map[string]any{"tools": "a"}), "'/credentials/tools': false schema"},
 		"a folder outside":              {set("credentials", map[string]any{"../etc": "a"}), "'/credentials': additional properties '../etc' not allowed"},
 		"credentials of nobody":         {set("credentials", map[string]any{"nats": ""}), "'/credentials/nats'"},
 		"tools from two places":         {set("tools", map[string]any{"configMap": "a", "claim": "b"}), "set one of configMap, claim and image"},

@@ -81,7 +81,7 @@ func (r *Rule) Keys(directory string) key.Table {
 			}),
 		// whether requests say which [trace](operations.md#traces) they are part of, if it is recorded; `false` if it is missing
 		"traceparent": keys.Boolean(&r.Traceparent),
-		// file with certificates, PEM, that are trusted besides those of the system
+		// PEM file with certificates that are trusted besides those of the system
 		"ca": keys.Word(&r.CA, "a path", keys.Path(directory, true)),
 		// how many requests a tool may send in a client's call, redirects and calls of the tool inside it included; 32 if it is missing
 		"http_requests": keys.Quantity(limittable.Count, 1, maxRequests, func(n int64) { r.Requests = int(n) }),

@@ -130,7 +130,8 @@ func (o *owner) enter(ctx context.Context, space state.Space, key string, value 
 	}
 }
 
-// free takes away the first place without values among the callers that are the keys of a space. It reports whether it found one.
+// free looks through the callers that are the keys of a space, and takes away the place of the first one without values. It reports whether
+// there was one.
 func (o *owner) free(ctx context.Context, among state.Space) (freed bool, err error) {
 	for after, more := "", true; more; {
 		var ids []string

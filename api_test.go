@@ -37,7 +37,7 @@ func TestAPI(t *testing.T) {
 	}
 	difference("new or changed", got, strings.TrimSuffix(want, "\n"))
 	difference("gone or changed", want, strings.TrimSuffix(got, "\n"))
-	t.Errorf("the exported names are not those of %s: keep what others need, then run `go test . -update` and look at the diff", file)
+	t.Errorf("the exported names differ from those in %s: keep what others need, then run `go test . -update` and look at the diff", file)
 }
 
 // exportedNames returns a line for each exported function, method, type, field, constant and variable of packages that others
@@ -79,7 +79,7 @@ func exportedNames(t *testing.T) []string {
 		}
 	}
 	slices.Sort(lines)
-	return slices.Compact(lines) // files for different systems may declare the same
+	return slices.Compact(lines) // files for different systems may declare the same names
 }
 
 // typeLines returns the lines of a type: its own, and one for each exported field or method of an interface.

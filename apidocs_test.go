@@ -29,7 +29,7 @@ func TestAPIDocs(t *testing.T) {
 		}
 	}
 	if len(packages) < 20 {
-		t.Fatalf("%d packages can be imported: is the list of them right?", len(packages))
+		t.Fatalf("only %d packages can be imported: is the list complete?", len(packages))
 	}
 	for name, p := range packages {
 		check := func(symbol, text string) {
@@ -110,7 +110,7 @@ func checkLinks(t *testing.T, name, symbol string, text *comment.Doc, packages m
 				check(part.Text)
 			case *comment.DocLink:
 				if other := packages[part.ImportPath]; other != nil && part.Name != "" && !exports(other, part.Recv, part.Name) {
-					t.Errorf("%s: the comment of %s links to %s.%s, which there is not", name, symbol, part.ImportPath, part.Name)
+					t.Errorf("%s: the comment of %s links to %s.%s, which does not exist", name, symbol, part.ImportPath, part.Name)
 				}
 			}
 		}
@@ -138,7 +138,7 @@ func checkLinks(t *testing.T, name, symbol string, text *comment.Doc, packages m
 	}
 }
 
-// exports reports whether a package exports a name, or a type of it a method or field.
+// exports reports whether a package exports a name or, with a receiver, whether that type exports the method or field.
 func exports(p *doc.Package, receiver, name string) bool {
 	values := func(list []*doc.Value) bool {
 		return slices.ContainsFunc(list, func(v *doc.Value) bool { return slices.Contains(v.Names, name) })

@@ -16,7 +16,7 @@ const module = "github.com/toolsrv/toolsrv"
 var edges = map[string][]string{
 	// Go's own memory: process-wide, so for main programs only.
 	"internal/heap": {},
-	// Owners and modes of files: usable by any program.
+	// Owners and modes of files; any program could use it.
 	"internal/ownership": {},
 	// What tests share.
 	"internal/testkit": {},
@@ -26,9 +26,9 @@ var edges = map[string][]string{
 	"internal/testkit/otlptest": {},
 	// Registries for tests.
 	"internal/testkit/ocitest": {},
-	// Authorities for tests, and signatures of theirs.
+	// Certificate authorities for tests, and bundles that they have signed.
 	"internal/testkit/sigstoretest": {},
-	// Makes and checks signatures; knows no registry.
+	// Makes and checks signatures; uses no registry.
 	"internal/signature": {"internal/text", "internal/textfile"},
 	// Helpers for tests that run guests.
 	"internal/testkit/sandboxtest": {"internal/runtime/sandbox", "internal/runtime/wasmbin", "internal/toolfile"},
@@ -44,68 +44,69 @@ var edges = map[string][]string{
 	"internal/testkit/enginetest": {"internal/testkit", "internal/script/engine"},
 	// Modules for tests, byte by byte.
 	"internal/testkit/wasmtest": {},
-	// Hosts and origins of HTTP; knows no server.
+	// Hosts and origins of HTTP, whatever server checks them.
 	"internal/origin": {"internal/text"},
 	// Decides where a request may go; connects to nothing.
 	"internal/reach": {},
 	// URLs for tests of the package above.
 	"internal/reach/reachtest": {},
-	// Signs with keys that the state has; knows nothing of what is signed.
+	// Signs any text with keys from the state.
 	"internal/signing": {"internal/state", "internal/trouble"},
-	// Logs lasting problems; knows nothing about them.
+	// Logs lasting problems of any kind.
 	"internal/trouble": {},
-	// Modules in registries; knows no tool.
+	// Modules in registries; looks at no tool in them.
 	"internal/oci": {"internal/nothttp", "internal/reach", "internal/signature", "internal/text", "internal/textfile", "internal/tlsfiles", "internal/trickle"},
-	// Answers over a network that are slow; knows nobody who sends them.
+	// Ends answers over a network that arrive too slowly, whoever sends them.
 	"internal/trickle": {},
 	// A file of digests; asks no registry.
 	"internal/lockfile": {"internal/oci", "internal/textfile", "internal/wholefile"},
-	// Counts durations; knows nothing of what they are of.
+	// Counts durations, whatever was measured.
 	"internal/durations": {},
-	// Paths and patterns of them; knows no tools.
+	// Paths of tools, and patterns that match such paths; only text.
 	"internal/pattern": {"internal/text"},
-	// The scopes of a token; knows no token.
+	// What scopes allow, whatever token has them.
 	"internal/scope": {"internal/pattern", "wasmtools"},
-	// The ids of callers; knows nothing of what is kept for them.
+	// The names under which callers' private things are stored, whatever these are.
 	"internal/personal": {"wasmtools"},
 	// The secrets that callers have set themselves, in the state.
 	"internal/brought": {"internal/personal", "internal/secret", "internal/state", "internal/trouble"},
 	// Tokens with names and scopes, in the state and declared.
 	"internal/tokens": {"internal/personal", "internal/rates", "internal/credential", "internal/scope", "internal/state", "internal/trouble", "wasmtools", "wasmtools/auth", "internal/config"},
-	// Foreign text in messages; anybody may use it.
+	// Makes foreign text safe in messages; any package may use it.
 	"internal/text": {},
-	// Limits of child processes; knows nothing of what they do.
+	// Limits child processes, whatever they do.
 	"internal/apart": {},
-	// Limits how many calls callers make; knows no door, and no tool.
+	// Limits how many calls callers make, through any door and of any tool.
 	"internal/rates": {"internal/state", "internal/text", "wasmtools"},
-	// Places for which keys take turns; knows nothing of what they are for.
+	// Shares a number of places fairly, whatever they are for.
 	"internal/turns": {},
-	// Limits progress reports; knows nobody who listens.
+	// Limits progress reports, whoever listens.
 	"internal/progress": {"internal/text"},
-	// Writes a log; knows nobody who logs.
+	// Writes a log, whoever logs.
 	"internal/journal": {"internal/text"},
-	// Tells a supervisor the state of a process; knows nothing of what it serves.
+	// Tells a supervisor the state of a process, whatever the process serves.
 	"internal/supervisor": {"internal/text"},
-	// Writes files; knows nothing of what is in them.
+	// Writes files, whatever is in them.
 	"internal/wholefile": {},
-	// What model APIs accept; knows no tool file.
+	// What model APIs accept; reads no tool file.
 	"internal/modelapi": {"internal/text"},
-	// Bytes become values; knows nothing of schemas.
+	// Turns JSON into values; uses no schemas.
 	"internal/jsontree": {},
-	// Pure format, usable by any program.
+	// The binary format alone; any program could use it.
 	"internal/runtime/wasmbin": {"internal/text", "internal/runtime/internal/opcode"},
-	// Names of numbers.
+	// The names of opcodes.
 	"internal/runtime/internal/opcode": {},
 	// Bytes in, bytes out: runs nothing.
 	"internal/runtime/instrument": {"internal/text", "internal/runtime/instrument/internal/weigh", "internal/runtime/wasmbin", "internal/runtime/internal/opcode"},
-	// Counts what a compiler does with a body; knows no sections.
+	// Predicts what it takes to compile a function's body; reads no other part of a module.
 	"internal/runtime/instrument/internal/weigh": {"internal/runtime/wasmbin", "internal/runtime/internal/opcode"},
-	// When a file was changed.
+	// Errors about servers that don't speak HTTP.
 	"internal/nothttp": {},
+	// Whether a file was changed.
 	"internal/touched": {},
-	// Numbers and who waits for them; knows nothing of guests.
+	// Counts scarce resources of the process, whoever uses them.
 	"internal/runtime/account": {},
-	// Bytes and pages; knows nothing of WebAssembly but its page size.
+	// The memories of guests, as bytes and pages: of WebAssembly only the page size matters here.
 	"internal/runtime/linmem": {},
 	// One constant, which a build tag sets.
 	"internal/runtime/sandbox/internal/paranoid": {},
@@ -113,33 +114,33 @@ var edges = map[string][]string{
 	"wasmtools": {"internal/pattern", "internal/progress", "internal/text", "wasmtools/schema", "wasmtools/misfit", "internal/naming"},
 	// Tools that are Go functions: for programs that embed us.
 	"wasmtools/gotool": {"internal/typed", "wasmtools", "wasmtools/schema"},
-	// JSON Schema: whether a value is valid, and if not, why; knows no tools.
+	// JSON Schema: whether a value is valid, and if not, why, whatever the value is for.
 	"internal/schemas": {"internal/text", "internal/jsontree", "wasmtools/misfit"},
-	// The part of it for tools that are Go functions, and for readers of tools.
+	// The part of JSON Schema for tools that are Go functions, and for programs that read tools.
 	"wasmtools/schema": {"internal/schemas"},
 	// Valid names.
 	"internal/naming": {"internal/text"},
 	// Maps errors to the domain's errors.
 	"internal/fault": {"internal/text", "wasmtools"},
-	// What tools lack, in words.
+	// Says in words which grants tools lack.
 	"internal/lacking": {"internal/text", "wasmtools"},
-	// Why values do not fit.
+	// The error of a value that does not fit its schema.
 	"wasmtools/misfit": {"internal/text"},
-	// Removes secrets from bytes; does not know whose they are.
+	// Removes secrets from bytes, whoever the secrets belong to.
 	"internal/redact": {},
-	// Refuses with the domain's error.
+	// Finds out who makes a request; refuses with the domain's error.
 	"wasmtools/auth": {"wasmtools", "internal/credential"},
-	// A file format: knows nothing of those who are configured, but the table of limits and the list of capabilities.
+	// A file format: of the configured parts, it uses only the table of limits and the list of capabilities.
 	"internal/config": {"internal/lockfile", "internal/oci", "internal/signature", "wasmtools", "internal/rates", "internal/origin", "internal/pattern", "internal/scope", "internal/text", "runtime/limits", "wasmtools/capability", "internal/capability/builtin", "wasmtools/config/key", "internal/credential", "internal/keys", "internal/runtime/limittable", "internal/certificate", "internal/oidc", "internal/textfile", "internal/secret", "internal/naming"},
 	// One file becomes tools, the same way for serving and for the author's commands.
 	"internal/toolfile": {"wasmtools/capability/answer", "internal/jsontree", "internal/text", "internal/runtime/abi1", "internal/runtime/instrument", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability", "internal/capability/builtin", "internal/capability/tools", "wasmtools/schema", "internal/capability/hostset", "internal/runtime/hostcall", "internal/manifest", "internal/runtime/limittable", "internal/invoker", "internal/capability/granted", "internal/schemas", "wasmtools/misfit", "internal/naming", "internal/lacking"},
-	// Keys with values; knows nobody who stores them.
+	// Keys with values, whoever stores them.
 	"internal/state":                {},
 	"internal/state/local":          {"internal/durations", "internal/ownership", "internal/state", "internal/state/internal/watch", "internal/wholefile"},
 	"internal/state/memory":         {"internal/state", "internal/state/internal/watch"},
 	"internal/state/nats":           {"internal/durations", "internal/state", "internal/state/internal/watch", "internal/textfile", "internal/tlsfiles", "internal/trouble"},
 	"internal/state/internal/watch": {"internal/state"},
-	// Events of tools, for those who listen; knows nobody who changes anything.
+	// Events about tools, for clients that listen; changes no tool itself.
 	"internal/events": {
 		"internal/audit",
 		"internal/lacking",
@@ -147,28 +148,28 @@ var edges = map[string][]string{
 		"internal/web",
 		"wasmtools",
 	},
-	// The log of changes; knows nobody who makes them.
+	// The log of changes, whoever makes them.
 	"internal/audit": {"internal/metrics/counters", "internal/state", "internal/text"},
-	// A file on disk: knows no modules.
+	// A file on disk that says which of several files keeps a path; reads no modules.
 	"internal/catalog/internal/precedence": {"internal/state", "internal/text", "internal/wholefile"},
 	// Chooses by the language, and remembers scripts that it has read; runs nothing.
 	"internal/script": {"internal/apart", "internal/text", "internal/touched", "internal/runtime/codecache", "internal/runtime/wasmbin", "internal/script/engine", "internal/script/javascript", "internal/script/python"},
-	// Interpreters as files: knows no language, and runs nothing.
+	// Interpreters as files, of whatever language; runs nothing.
 	"internal/script/engine": {"internal/text", "internal/runtime/wasmbin"},
-	// Files become a bundle; runs nothing of them.
+	// Turns files into a bundle; runs none of them.
 	"internal/script/python":     {"internal/text", "internal/script/engine"},
 	"internal/script/javascript": {"internal/jsontree", "internal/text", "internal/script/engine", "internal/script/javascript/internal/comment", "internal/script/javascript/internal/token"},
-	// A source becomes schemas; knows no bundle.
+	// Turns the comments in a source into schemas; sees no bundle.
 	"internal/script/javascript/internal/comment": {"internal/script/javascript/internal/token"},
-	// A source becomes tokens.
+	// Splits a source into tokens.
 	"internal/script/javascript/internal/token": {},
-	// Texts that are printed.
+	// The texts of licences, which a command prints.
 	"internal/licenses": {"internal/script/engine"},
-	// Finds these texts in the linked modules.
+	// Finds the texts of licences in the linked modules.
 	"internal/licenses/internal/gather": {"internal/licenses", "internal/script/engine"},
-	// Makes an engine of what a linker wrote.
+	// Makes an engine from a linker's output.
 	"internal/script/engine/internal/seal": {"internal/runtime/wasmbin", "internal/script/engine"},
-	// The files of a source become a route table.
+	// Turns the files of a source into a route table.
 	"internal/catalog": {"internal/state", "internal/durations", "runtime/limits", "wasmtools", "internal/toolfile", "internal/runtime/sandbox", "internal/runtime/wasmbin", "internal/catalog/internal/precedence", "internal/touched", "internal/trouble", "internal/lacking", "internal/text"},
 	// The source that is a directory on disk.
 	"internal/catalog/directory": {"internal/ownership", "internal/touched", "internal/catalog"},
@@ -176,71 +177,71 @@ var edges = map[string][]string{
 	"internal/catalog/registry": {"internal/catalog", "internal/oci", "internal/ownership", "internal/wholefile"},
 	// The source that is a bucket: a file's name and its digest in the state, its content among the objects; shares the cache on disk.
 	"internal/catalog/bucket": {"internal/catalog", "internal/catalog/registry", "internal/runtime/sandbox", "internal/state", "internal/text", "internal/upload", "internal/versions"},
-	// The part of it for programs that add doors.
+	// The part of package web for programs that add doors.
 	"wasmtools/web": {"internal/web", "wasmtools"},
-	// Adapts doors and observers of programs to our own interfaces.
+	// Adapts the doors and observers of embedding programs to our own interfaces.
 	"internal/door": {"internal/web", "wasmtools/web"},
-	// What every HTTP door needs; knows no door.
+	// What every HTTP door needs; imports no door.
 	"internal/web": {"internal/credential", "internal/personal", "internal/rates", "internal/origin", "internal/text", "wasmtools", "wasmtools/auth", "wasmtools/misfit", "internal/naming", "internal/fault", "internal/trace"},
-	// What programs call tools with, and hear of calls.
+	// How programs call tools, and are told of calls.
 	"wasmtools/invoke": {"wasmtools"},
-	// The one way to call a tool; knows no door.
+	// The one way to call a tool, the same for all doors.
 	"internal/invoker": {"internal/rates", "internal/turns", "wasmtools", "wasmtools/invoke", "internal/schemas", "wasmtools/misfit", "internal/lacking", "internal/fault"},
 	// REST as an http.Handler, for programs that embed us.
 	"wasmtools/openapi": {"internal/door", "internal/openapi", "internal/web", "wasmtools", "wasmtools/web"},
-	// REST: sees tools, never sandboxes, and of schemas only where a result is a file.
+	// REST: sees tools, but no sandboxes, and uses schemas only to find out whether a result is a file.
 	"internal/openapi": {"internal/text", "wasmtools", "wasmtools/invoke", "internal/web", "internal/invoker", "internal/follow", "internal/schemas"},
 	// MCP over HTTP: reads messages, and leaves the answers to protocol.
 	"internal/mcp": {"internal/signing", "internal/state", "internal/jsontree", "wasmtools", "internal/mcp/internal/protocol", "internal/mcp/internal/response", "internal/mcp/internal/rpc", "internal/mcp/session", "internal/mcp/toolset", "internal/web", "internal/naming"},
-	// What MCP shows of tools; knows no transport.
+	// What MCP shows of tools, the same over every transport.
 	"internal/mcp/toolset": {"internal/rates", "internal/jsontree", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/invoker", "internal/follow", "internal/schemas", "wasmtools/misfit", "internal/naming", "internal/fault"},
-	// Messages, for every transport; knows no tools.
+	// Messages, for every transport; knows nothing about tools.
 	"internal/mcp/internal/rpc": {"internal/jsontree", "internal/text"},
-	// The methods of MCP; knows no transport.
+	// The methods of MCP, the same over every transport.
 	"internal/mcp/internal/protocol": {"wasmtools", "internal/mcp/internal/rpc", "internal/mcp/toolset", "internal/text", "internal/trace"},
 	// Answers of MCP over HTTP, with and without sessions.
 	"internal/mcp/internal/response": {"internal/mcp/internal/protocol", "internal/web"},
-	// Clients of MCP that keep a session: reads messages, as the door without sessions does.
+	// MCP with clients that keep a session: reads messages, as the door without sessions does.
 	"internal/mcp/session": {"internal/signing", "internal/state", "internal/text", "wasmtools", "internal/mcp/internal/protocol", "internal/mcp/internal/response", "internal/mcp/internal/rpc", "internal/mcp/toolset", "internal/web", "internal/trace"},
-	// The part of it for programs that embed the server.
+	// The part of package core for programs that embed the server.
 	"wasmtools/service": {"internal/config", "internal/core", "wasmtools", "wasmtools/config", "wasmtools/invoke"},
-	// Versions of files in a folder, and which of them are served; knows no catalog.
+	// Versions of files in a folder, and which of them are served; uses no catalog.
 	"internal/versions": {"internal/state", "internal/text", "internal/wholefile"},
 	// Counts calls by tool, as an observer.
 	"internal/metrics": {"internal/durations", "internal/fault", "internal/metrics/counters", "wasmtools", "wasmtools/invoke"},
-	// The trace of W3C's headers, in contexts; knows nobody who records it.
+	// The trace from W3C's headers, in contexts; uses no package that records it.
 	"internal/trace": {},
-	// Requests and calls become spans; hears of them as any observer does.
+	// Turns requests and calls into spans; is told of them as any observer is.
 	"internal/otlp": {"internal/nothttp", "internal/credential", "internal/runtime/hostcall", "internal/text", "internal/trace", "internal/web", "wasmtools", "wasmtools/invoke"},
 	// Counters with a bounded number of keys; pure.
 	"internal/metrics/counters": {},
-	// The slowest requests: hears of them as the log does.
+	// The slowest requests; is told of them as the log is.
 	"internal/slow": {"internal/personal", "internal/text", "internal/web", "wasmtools"},
-	// Uploads that must not leave a directory; knows no modules.
+	// Uploads that must not leave a directory; does not read the modules.
 	"internal/upload": {"internal/text"},
-	// Stores what operators switch; knows nobody who switches.
+	// Stores what operators have switched, whichever way they did it.
 	"internal/switches": {"internal/pattern", "internal/state", "internal/text", "wasmtools"},
-	// Everything below the doors, wired together; knows no door, and of requests only the ids for the log.
+	// Everything below the doors, wired together; imports no door, and uses only the ids of requests, for the log.
 	"internal/core": {"internal/signing", "internal/trouble", "internal/otlp", "internal/trace", "internal/events", "internal/metrics", "internal/recent", "internal/rates", "internal/audit", "internal/brought", "internal/tokens", "internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/bucket", "internal/catalog/directory", "internal/catalog/registry", "internal/oci", "internal/signature", "internal/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "internal/state", "internal/state/local", "internal/state/memory", "internal/state/nats", "internal/configured", "runtime/limits", "internal/web", "internal/invoker", "internal/switches", "internal/versions"},
-	// The operations on a running server, for HTTP, the socket and the command line; knows the server above it only as an interface.
+	// The operations on a running server, for HTTP, the socket and the command line; sees the server above only as an interface.
 	"internal/admin": {"internal/turns", "internal/events", "internal/metrics", "internal/recent", "internal/rates", "internal/slow", "internal/brought", "internal/capability/kv", "internal/personal", "internal/secret", "internal/scope", "internal/tokens", "internal/audit", "internal/state", "internal/switches", "internal/lacking", "internal/text", "internal/typed", "internal/schemas", "internal/pattern", "internal/runtime/account", "internal/catalog", "internal/catalog/bucket", "internal/configured", "internal/core", "wasmtools", "internal/config", "wasmtools/misfit", "internal/admin/reach", "wasmtools/capability", "internal/upload", "internal/versions", "internal/runtime/sandbox"},
 	// Computes what callers can reach through tools and their grants; pure.
 	"internal/admin/reach": {"internal/capability/tools", "internal/personal", "wasmtools", "wasmtools/capability"},
-	// Its operations over HTTP.
+	// The admin operations over HTTP.
 	"internal/admin/door": {"internal/admin", "internal/web", "wasmtools"},
-	// The socket for these operations; knows none of them.
+	// The socket for the admin operations, whatever they are.
 	"internal/admin/socket": {"internal/listen", "internal/ownership", "wasmtools", "internal/config"},
-	// Asks for them.
+	// The client for the admin operations.
 	"internal/admin/client": {"internal/nothttp", "internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "internal/trickle", "wasmtools", "wasmtools/misfit"},
-	// Pages as files: knows no tools.
+	// Serves pages as files; sees no tools.
 	"internal/console": {"internal/naming", "internal/web", "wasmtools"},
-	// Copies libraries for them from packages of npm.
+	// Copies libraries for the pages from packages of npm.
 	"internal/console/internal/gather": {},
 	// Listeners and doors over a service; sees tools, never files.
 	"wasmtools/server": {"internal/credential", "internal/events", "internal/script/engine", "internal/origin", "internal/metrics", "internal/metrics/counters", "internal/personal", "internal/slow", "internal/audit", "internal/tokens", "internal/admin", "internal/admin/door", "internal/admin/socket", "internal/console", "internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "internal/config", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/configured", "internal/core", "internal/listen", "internal/certificate", "internal/claim", "internal/oidc", "internal/tlsfiles", "internal/door", "internal/openapi", "internal/web", "internal/state/local"},
-	// Files for others to write; knows no project.
+	// The SDKs as files, which other packages write into projects.
 	"internal/author/sdk": {},
-	// Runs compilers; never what they made.
+	// Runs compilers, but never their output.
 	"internal/author/project": {"internal/author/sdk", "internal/text", "internal/runtime/wasmbin", "wasmtools", "wasmtools/schema", "internal/script", "internal/toolfile", "internal/manifest"},
 	// One file as a server would load it, without a server.
 	"internal/author/workbench": {"internal/author/project", "runtime/limits", "wasmtools", "internal/capability/broker", "internal/config", "internal/script", "internal/toolfile", "wasmtools/capability", "internal/capability/builtin", "internal/configured", "internal/manifest", "internal/runtime/limittable", "internal/core", "internal/invoker"},
@@ -248,34 +249,34 @@ var edges = map[string][]string{
 	"cmd/toolsrv/command": {"internal/nothttp", "internal/signature", "internal/events", "internal/rates", "internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/oci", "internal/ownership", "internal/reach", "internal/supervisor", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "internal/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "internal/config", "wasmtools/config", "internal/licenses", "internal/mcp", "internal/mcp/toolset", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "internal/state/memory", "internal/configured", "internal/credential", "internal/keys", "internal/manifest", "internal/runtime/limittable", "internal/secret", "internal/core", "internal/listen", "internal/lockfile", "internal/web", "wasmtools/misfit", "internal/lacking", "internal/audit", "internal/admin", "internal/admin/client", "internal/admin/socket", "internal/naming", "internal/admin/reach", "internal/invoker"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
-	// What can be limited, as data: for those that configure and those that enforce.
+	// What can be limited, as data: for packages that configure limits and packages that enforce them.
 	"runtime/limits": {},
-	// Runs guests; knows no HTTP, no configuration, no schema.
+	// Runs guests; uses no HTTP, no configuration and no schemas.
 	"internal/runtime/sandbox": {"internal/durations", "internal/jsontree", "runtime/limits", "internal/progress", "internal/text", "internal/turns", "internal/runtime/account", "internal/runtime/instrument", "internal/runtime/internal/convention", "internal/runtime/internal/foundry", "internal/runtime/linmem", "internal/runtime/sandbox/internal/paranoid", "internal/runtime/schedule", "internal/runtime/wasmbin", "internal/runtime/hostcall", "internal/runtime/limittable"},
-	// How tools are called, as values; runs nothing.
+	// The ways to call a module's tools, as values; runs nothing.
 	"internal/runtime/internal/convention": {"internal/runtime/wasmbin", "internal/runtime/hostcall"},
-	// Turns modules into machine code, and keeps it; runs nothing.
+	// Turns modules into machine code, and keeps that; runs nothing.
 	"internal/runtime/internal/foundry": {"internal/durations", "internal/trouble", "internal/apart", "internal/runtime/account", "internal/runtime/codecache", "internal/runtime/compile", "internal/runtime/instrument", "internal/runtime/schedule", "internal/runtime/wasmbin"},
-	// Turns a module into code, in a separate process; knows no sandbox.
+	// Turns a module into machine code in a separate process; imports no sandbox.
 	"internal/runtime/compile": {"internal/apart", "internal/text"},
-	// Files whose bytes are trusted; knows no compiler.
+	// Keeps files whose bytes can be trusted; imports no compiler.
 	"internal/runtime/codecache": {"internal/ownership"},
-	// A run of a guest, as host functions and the sandbox share it; knows neither.
+	// A run of a guest, as host functions and the sandbox share it; imports neither.
 	"internal/runtime/hostcall": {},
-	// The part of it that functions of capabilities need.
+	// The part of package hostcall that functions of capabilities need.
 	"runtime/hostabi": {"internal/runtime/hostcall"},
-	// What is derived from each generation of a table.
+	// Keeps what is derived from each generation of a route table.
 	"internal/follow": {"wasmtools"},
-	// What tools were granted; knows neither who decides nor who asks.
+	// What tools were granted; imports neither the package that decides nor those that ask.
 	"internal/capability/granted": {"internal/runtime/hostcall", "wasmtools"},
-	// Functions of capabilities become the sandbox's.
+	// Turns functions of capabilities into the sandbox's.
 	"internal/capability/hostset": {"internal/runtime/hostcall", "runtime/hostabi"},
 	// One set of functions each. They don't know the sandbox.
 	"internal/runtime/abi1": {"internal/runtime/wasi", "internal/runtime/hostcall"},
 	"internal/runtime/wasi": {"internal/runtime/hostcall"},
-	// What a capability is: a set of functions, and what manifests and configurations say of it.
+	// What a capability is: a set of functions, and its part of manifests and configurations.
 	"wasmtools/capability": {"runtime/hostabi", "wasmtools", "wasmtools/config/key", "wasmtools/invoke", "internal/secret", "internal/state", "internal/runtime/hostcall"},
-	// How functions of all capabilities answer.
+	// How the functions of all capabilities answer a guest.
 	"wasmtools/capability/answer": {"runtime/hostabi", "internal/runtime/hostcall"},
 	// One capability each. They know neither the sandbox nor configuration files.
 	"internal/capability/http":     {"internal/tlsfiles", "internal/personal", "internal/jsontree", "internal/reach", "internal/redact", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/secret", "internal/runtime/hostcall", "internal/keys", "internal/runtime/limittable", "internal/trace"},
@@ -286,39 +287,39 @@ var edges = map[string][]string{
 	"internal/capability/files":    {"internal/runtime/wasi", "wasmtools", "wasmtools/capability", "wasmtools/config/key", "internal/keys"},
 	// The one list of capabilities.
 	"internal/capability/builtin": {"wasmtools", "wasmtools/capability", "internal/capability/files", "internal/capability/http", "internal/capability/kv", "internal/capability/secrets", "internal/capability/settings", "internal/capability/tools", "internal/manifest"},
-	// Turns grants into what the sets of functions are given.
+	// Turns grants into the values that functions get.
 	"internal/capability/broker": {"internal/pattern", "internal/text", "wasmtools", "wasmtools/capability", "internal/config", "internal/secret", "internal/state", "internal/runtime/hostcall", "internal/capability/builtin", "internal/configured", "internal/keys", "internal/manifest", "internal/invoker", "internal/capability/granted"},
 	// What a configuration means for a tool, and how two configurations differ.
 	"internal/configured": {"internal/oci", "internal/rates", "internal/scope", "internal/tokens", "internal/capability/builtin", "internal/keys", "internal/pattern", "internal/runtime/limittable", "internal/text", "runtime/limits", "wasmtools", "wasmtools/capability", "internal/config"},
-	// Valid tokens; knows nobody who shows one.
+	// What a valid token is, whoever shows it.
 	"internal/credential": {"internal/textfile"},
-	// Binds addresses; knows nobody who accepts.
+	// Binds addresses, whoever accepts connections there.
 	"internal/listen": {"internal/text"},
-	// Turns claims about a caller into scopes; knows nobody who makes claims.
+	// Turns claims about a caller into scopes, whoever makes the claims.
 	"internal/claim": {"internal/scope", "wasmtools"},
-	// Tokens of an issuer.
+	// Checks tokens of an OpenID Connect issuer.
 	"internal/oidc": {"internal/nothttp", "internal/claim", "internal/credential", "internal/text", "wasmtools", "wasmtools/auth"},
-	// Certificates of clients.
+	// Checks certificates of clients.
 	"internal/certificate": {"internal/claim", "wasmtools", "wasmtools/auth"},
-	// Certificates and keys as files: knows nobody who serves with them.
+	// Reads files with certificates and keys, whoever uses them.
 	"internal/tlsfiles": {"internal/textfile"},
 	// Shared by tests that need certificates.
 	"internal/testkit/certtest": {},
 	// Files that people write.
 	"internal/textfile": {"internal/text"},
-	// What a module says of its tools; runs none.
+	// What a module says about its tools; runs none of them.
 	"internal/manifest": {"internal/jsontree", "internal/text", "wasmtools", "internal/naming"},
 	// The tags of what can be limited, as a table.
 	"internal/runtime/limittable": {"internal/text", "runtime/limits"},
-	// Readers of the values of keys; they know no file.
+	// Readers of the values of configuration keys; they read no files.
 	"internal/keys": {"internal/pattern", "internal/runtime/limittable", "internal/text"},
-	// The part of it for programs that embed the server.
+	// The part of package config for programs that embed the server.
 	"wasmtools/config": {"internal/config", "wasmtools/capability"},
-	// The part of them for capabilities of other programs.
+	// The readers of keys for capabilities of embedding programs.
 	"wasmtools/config/key": {"internal/keys", "internal/runtime/limittable"},
-	// Where secrets are, and what they were.
+	// Where secrets are read from, and their earlier values.
 	"internal/secret": {"internal/personal", "internal/redact", "wasmtools", "internal/text"},
-	// Orders jobs by their cost; does not know what they do.
+	// Orders jobs by their cost, whatever they do.
 	"internal/runtime/schedule": {},
 
 	// The SDK for Go is a module of its own and imports nothing of ours: a tool does not depend on the server.
@@ -340,7 +341,7 @@ var edges = map[string][]string{
 	"sdk/go/internal/reach":       {"sdk/go", "sdk/go/files", "sdk/go/http", "sdk/go/kv", "sdk/go/secrets", "sdk/go/settings", "sdk/go/tools"},
 	"sdk/go/internal/refused":     {"sdk/go"},
 
-	// Examples see what every author sees.
+	// Examples import only what every author can import.
 	"examples/csv":      {"sdk/go"},
 	"examples/geo":      {"sdk/go", "sdk/go/files"},
 	"examples/math":     {"sdk/go"},
@@ -352,7 +353,7 @@ var edges = map[string][]string{
 	"examples/units":    {"sdk/go"},
 	"examples/weather":  {"sdk/go", "sdk/go/http", "sdk/go/settings"},
 
-	// Measures what embedders use, and the parts below it.
+	// Measures what embedding programs use, and the parts below that.
 	"bench/cmd/attack":          {"bench/internal/assemble", "bench/internal/measure", "bench/internal/service", "internal/manifest"},
 	"bench/cmd/capabilities":    {"bench/internal/guest", "bench/internal/measure", "wasmtools", "internal/config", "wasmtools/invoke", "internal/core"},
 	"bench/cmd/languages":       {"bench/internal/load", "bench/internal/measure", "bench/internal/service", "runtime/limits", "internal/runtime/sandbox", "internal/toolfile"},
@@ -376,7 +377,7 @@ var edges = map[string][]string{
 	"bench/internal/principals": {"internal/state", "internal/state/local", "internal/tokens"},
 	"bench/internal/service":    {"bench/internal/load"},
 
-	// Makes a release: uses programs as their users do, and packages of the server nowhere.
+	// Makes a release: runs programs as their users do, and imports no package of the server.
 	"deploy/cmd/dist":              {"deploy/internal/archive", "deploy/internal/attest", "deploy/internal/chart", "deploy/internal/compose", "deploy/internal/image", "deploy/internal/installer", "deploy/internal/linuxpackage", "deploy/internal/mcpb", "deploy/internal/monitoring", "deploy/internal/release", "deploy/internal/sbom", "deploy/internal/sdks"},
 	"deploy/internal/archive":      {"deploy/internal/release"},
 	"deploy/internal/installer":    {"deploy/internal/release"},
@@ -429,7 +430,7 @@ var homes = map[string][]string{
 	"github.com/spdx/tools-golang":           {"deploy/internal/sbom"},
 }
 
-// testHomes are the packages whose tests import a library directly: to compare with it, or for what its module carries.
+// testHomes are the packages whose tests import a library directly: to compare ours with it, or to use other parts of its module.
 var testHomes = map[string][]string{
 	"github.com/tetratelabs/wazero":             {"internal/runtime/instrument", "internal/runtime/instrument/internal/weigh", "internal/runtime/internal/foundry", "internal/runtime/sandbox", "internal/runtime/wasmbin"},
 	"github.com/santhosh-tekuri/jsonschema/v5":  {"deploy/cmd/dist", "test/clients", "test/conformance", "internal/openapi", "internal/schemas"},
@@ -473,11 +474,11 @@ var testHomes = map[string][]string{
 	"github.com/grafana/grafana-foundation-sdk": {"deploy/internal/chart"},
 }
 
-// unsafeHomes may import unsafe: one package of the host, and guests, which pass addresses to it.
+// unsafeHomes may import unsafe: one package of the host, and guests, which pass addresses to the host.
 var unsafeHomes = []string{"internal/runtime/linmem", "sdk/go", "sdk/go/internal/capability", "sdk/go/internal/conformance", "sdk/go/internal/random"}
 
-// recoverHomes are the files that may recover from a panic, each with the work on foreign bytes that it guards. A panic
-// anywhere else is a fault that must show.
+// recoverHomes are the files that may recover from a panic, each with the work that it guards. A panic anywhere else is
+// a bug that must not be hidden.
 var recoverHomes = map[string]string{
 	"internal/runtime/sandbox/lease.go":            "a call of a guest",
 	"internal/runtime/compile/compile.go":          "wazero's compiler",
@@ -492,7 +493,7 @@ var recoverHomes = map[string]string{
 
 func TestImports(t *testing.T) {
 	t.Parallel()
-	used := map[[2]string]bool{} // importers: of our package, a library or unsafe
+	used := map[[2]string]bool{} // the importers of a package of ours, of a library, or of unsafe
 	tested := map[[2]string]bool{}
 	unknown := map[string]bool{}
 	for _, s := range sources(t) {
@@ -564,7 +565,7 @@ func homeOf(homes map[string][]string, imported string) (library string, dirs []
 	return "", nil
 }
 
-// TestOlderClients compares the list of what only older MCP clients need, before 2026-07-28, with the files that treat them apart.
+// TestOlderClients compares a list in wasmtools/RATIONALE.md with the files that treat older MCP clients, before 2026-07-28, in a different way.
 func TestOlderClients(t *testing.T) {
 	t.Parallel()
 	_, section, _ := strings.Cut(read(t, "wasmtools/RATIONALE.md"), "### Why do older MCP clients see another schema?")

@@ -84,7 +84,7 @@ func TestArchitectureNames(t *testing.T) {
 		}
 		for _, match := range name.FindAllStringSubmatch(line, -1) {
 			if len(known) == 0 {
-				continue // a line without files has no names of code
+				continue // a line without links to files names no code
 			}
 			if checked++; !known[match[1]] {
 				t.Errorf("%s names %s, which none of the files linked in that line declares:\n%.160s", architecture, match[1], line)

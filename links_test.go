@@ -14,10 +14,10 @@ var (
 	mdHeading = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
 	mdEntry   = regexp.MustCompile(`(?m)^(##|###) (.+)$`)
 	mdLink    = regexp.MustCompile(`\[([^\]]+)\]\(([^)\s]+)\)`)
-	mdCode    = regexp.MustCompile("(?ms)^```.*?^```$|`[^`\n]*\\]\\([^`\n]*`") // that could be taken for links or headings
+	mdCode    = regexp.MustCompile("(?ms)^```.*?^```$|`[^`\n]*\\]\\([^`\n]*`") // code, which could be taken for links or headings
 )
 
-// rationales are the files with the reasons, one beside each part; the one in the root leads to the others.
+// rationales are the files with the reasons, one in the folder of each part; the one in the root links to the others.
 func rationales(t *testing.T) []string {
 	t.Helper()
 	all := []string{"RATIONALE.md"}

@@ -21,7 +21,7 @@ func TestLicense(t *testing.T) {
 	crates := 0
 	for workspace, pattern := range map[string]string{"Cargo.toml": "examples/*/Cargo.toml", "sdk/rust/Cargo.toml": "sdk/rust/*/Cargo.toml"} {
 		if text := read(t, workspace); !strings.Contains(text, "\n"+name+"\n") {
-			t.Errorf("%s does not say %s", workspace, name)
+			t.Errorf("%s does not contain %s", workspace, name)
 		}
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {

@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// An sdk describes one language's part of the page of the SDKs' functions. Declarations are found by an expression whose groups are the comment above
-// or below, and the declaration.
+// An sdk describes the section for one language on the page of the SDKs' functions. Declarations are found by an expression whose groups are the
+// comment above or below, and the declaration.
 type sdk struct {
 	name, page   string
 	files        []string
-	module       func(file string) string // the title of a file's part of the page
+	module       func(file string) string // the title of the section for a file
 	declarations *regexp.Regexp
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// maxLines is the most lines of a file. Packages have no limit, since that would push code into packages that are named after something else.
+// maxLines is the most lines of a file. Packages have no limit: it would push code into packages where it does not belong.
 const maxLines = 700
 
 // maxFiles is how many files may have methods of one type. With more, a reader would have to search.
@@ -32,7 +32,7 @@ func TestRecovers(t *testing.T) {
 			if call, ok := n.(*ast.CallExpr); ok {
 				if f, ok := call.Fun.(*ast.Ident); ok && f.Name == "recover" {
 					if found[s.path] = true; recoverHomes[s.path] == "" {
-						t.Errorf("%s recovers from panics: add it to recoverHomes with what it guards", s.path)
+						t.Errorf("%s recovers from panics: add it to recoverHomes, with the work that it guards", s.path)
 					}
 				}
 			}
@@ -52,7 +52,7 @@ func TestNoForeignTypesInAPI(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
 		if s.test || strings.Contains(s.dir, "internal/") {
-			continue // nobody else can depend on it
+			continue // no other program can import it
 		}
 		foreign := func(n ast.Node) {
 			ast.Inspect(n, func(n ast.Node) bool {
@@ -136,7 +136,7 @@ func TestSizesAndNames(t *testing.T) {
 	}
 }
 
-// TestMethods counts the files with methods of a type, among those that are built together.
+// TestMethods counts the files with methods of a type, among the files that are built together.
 func TestMethods(t *testing.T) {
 	t.Parallel()
 	files := map[string]map[string]bool{}

@@ -9,7 +9,7 @@ import (
 )
 
 // Annotations are what an author says about a tool's effects, for clients that ask a person before they call it. They are hints: nothing
-// makes a tool keep to them. Nil means that the author does not say.
+// forces a tool to respect them. Nil means that the author has not said anything.
 type Annotations struct {
 	// ReadOnly means that the tool changes nothing outside itself.
 	ReadOnly *bool `json:"readOnly,omitempty"`

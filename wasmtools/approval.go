@@ -7,7 +7,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/pattern"
 )
 
-// MayCall reports whether the principal may call a tool as it is now. It is [Principal.May], unless only scopes with a fingerprint name the tool:
+// MayCall reports whether the principal may call a tool as it is now. It reports what [Principal.May] does, unless only scopes with a fingerprint name the tool:
 // then one of these must have the tool's fingerprint. Doors list what MayCall allows. A call that May allows and MayCall doesn't fails with
 // CodeToolChanged, so that the client is told why.
 func (p *Principal) MayCall(r *Route) bool {
@@ -20,7 +20,7 @@ func (p *Principal) MayCall(r *Route) bool {
 	return slices.ContainsFunc(p.approved, func(a pattern.Approval) bool { return a.Path == r.Path && a.Fingerprint == r.Fingerprint() })
 }
 
-// Approved returns the fingerprints of the scopes that have one for the tool at a path such as "/math/add".
+// Approved returns the fingerprints in the principal's scopes for the tool at a path such as "/math/add".
 func (p *Principal) Approved(path string) (fingerprints []string) {
 	if p == nil {
 		return nil
@@ -39,7 +39,7 @@ type fingerprint struct {
 	text string
 }
 
-// Fingerprint returns the tool's [Tool.Fingerprint]. For a tool in a table it is computed once.
+// Fingerprint returns the tool's [Tool.Fingerprint]. For a tool in a table, it is computed only once.
 func (r *Route) Fingerprint() string {
 	if r.print == nil {
 		return r.Tool.Fingerprint()

@@ -10,17 +10,17 @@ import (
 	"github.com/toolsrv/toolsrv/internal/progress"
 )
 
-// A Call is one call of a tool. It belongs to its maker: a tool must not keep it.
+// A Call is one call of a tool. It belongs to the caller of [Tool.Call]: a tool must not keep it.
 type Call struct {
 	// Arguments are JSON that the tool's schema accepts, with its defaults filled in. A tool must not change them, and must
 	// not keep them.
 	Arguments []byte
 	// Principal is who calls. It is never nil if the call comes through package invoker, as all calls of the service do.
 	Principal *Principal
-	// Generation is the generation of the table that decides about the call, and about calls inside it unless files have changed since. If nil, it is
-	// the current one.
+	// Generation is the generation of the table that decides about the call, and about calls inside it unless files have changed since. If it is nil,
+	// the current one decides.
 	Generation *Generation
-	// Client returns who makes the call now. If nil, the principal stays who it is.
+	// Client returns who makes the call now. If it is nil, the principal never changes.
 	Client Client
 	// Door is where the call came in: the path of a door, such as "/mcp", or "stdio". If empty, the process itself makes it.
 	Door string
@@ -29,33 +29,33 @@ type Call struct {
 	// Outer is the call inside which this one is made, because a tool calls another one; if nil, a client makes it. The call is part of it:
 	// it has only the time and fuel that the outer one has left. It is in the call rather than in a context, where it could be forgotten.
 	Outer Outer
-	// Listener hears what the tool says before its result. If nil, nobody listens.
+	// Listener gets what the tool says before its result. If it is nil, that is dropped.
 	Listener Listener
 	// Uses is filled in with what the tool used of each capability that it was granted. It is empty for a tool that used nothing.
 	Uses []Use
 	// Fuel is filled in with how many instructions the tool has run, including calls inside it. A Go function runs none.
 	Fuel int64
-	// Times is filled in with how long the phases of the call took. If nil, they are not measured.
+	// Times is filled in with how long the phases of the call took. If it is nil, they are not measured.
 	Times *Times
 
 	reports *progress.Reports // the progress reports of a Go function; nil if there are none yet
 }
 
-// A Client is who waits for the result of a call: a request of a door.
+// A Client is the request of a door that waits for the result of a call.
 type Client interface {
-	// Now returns the current generation, and who the client is under its configuration. It fails if the client would no longer be let in.
-	// It may be called from any goroutine while the call runs.
+	// Now returns the current generation, and the client's principal under its configuration. It fails if the client would no longer be
+	// let in. It may be called from any goroutine while the call runs.
 	Now() (*Generation, *Principal, error)
-	// Finally calls f when the client has been answered. It is for the goroutine of the request.
+	// Finally calls f when the client has been answered. It must be called on the goroutine of the request.
 	Finally(f func())
 	// Address returns the address for which the request was sent, or the zero Addr if it has none. It may be called from any goroutine.
 	Address() netip.Addr
 }
 
-// An Outer is a call inside which another one is made. The sandbox makes it, and gets it back from the inner call. It is for one goroutine,
-// and not for use once the inner call has returned.
+// An Outer is a call inside which another one is made. The sandbox makes it, and gets it back from the inner call. Only one goroutine may
+// use it, and only until the inner call has returned.
 type Outer interface {
-	// Depth returns how many calls the outer call itself runs inside: 0 for one that a client made.
+	// Depth returns how many calls the outer call itself is inside: 0 if a client made it.
 	Depth() int
 }
 
@@ -66,7 +66,7 @@ type Times struct {
 	// Ready is the time until the tool begins, or the call ends because it can't: waiting for a turn and, if no instance is idle, making one. The first call of a
 	// program compiles and initialises it.
 	Ready time.Duration
-	// Turn is waiting for a turn, and Compile for code that is compiled or read from disk. They are parts of Ready.
+	// Turn is the wait for a turn, and Compile the wait for code that is compiled or read from disk. They are parts of Ready.
 	Turn, Compile time.Duration
 	// Run is the tool's own time.
 	Run time.Duration
@@ -76,9 +76,9 @@ type Times struct {
 
 // A Use is the sum of a call's uses of one capability.
 type Use struct {
-	// Capability is a word for it, such as "http" or "kv".
+	// Capability is the capability's name, such as "http" or "kv".
 	Capability string
-	// Count is the number of uses, Failed how many of them failed, and Refused how many of those the grant does not allow.
+	// Count is the number of uses, Failed the number of uses that failed, and Refused the number of failures because the grant does not allow the use.
 	Count, Failed, Refused int
 	// Sent and Received are in bytes.
 	Sent, Received int64
@@ -102,15 +102,15 @@ func (c *Call) Used(u Use) {
 	total.Took += u.Took
 }
 
-// A Listener hears what a tool says before its result. It is called by one goroutine at a time, and never after the call has returned. The
+// A Listener gets what a tool says before its result. It is called by one goroutine at a time, and never after the call has returned. The
 // tool waits for it.
 type Listener interface {
-	// Log hears a line that the tool logs. source is "log", or "stdout" or "stderr" for what a program writes. The lines are
+	// Log gets a line that the tool logs. source is "log", or "stdout" or "stderr" for what a program writes. The lines are
 	// in the service's own log as well.
 	Log(level slog.Level, source, line string)
-	// Progress hears how much of its work the tool has done. done is finite, not negative, and more each time. total is how much
+	// Progress is told how much of its work the tool has done. done is finite, not negative, and larger each time. total is how much
 	// there is to do, in the same unit and no less than done, or 0 if that is not known. message is valid UTF-8 of at most
-	// 1 KiB, and may be empty. There are no more than ten reports in a second.
+	// 1 KiB, and may be empty. There are at most ten reports a second.
 	Progress(done, total float64, message string)
 }
 
@@ -122,8 +122,8 @@ func (c *Call) Log(level slog.Level, line string) {
 }
 
 // Progress tells the listener, if there is one, how much of its work the tool has done. total is how much there is to do, in the same unit,
-// or 0 if that is not known; message may be empty. The listener hears no more than ten reports in a second, and only those with further
-// progress: a tool can report as often as it likes. Progress is for one goroutine at a time.
+// or 0 if that is not known; message may be empty. The listener gets at most ten reports a second, and only reports of further
+// progress, so a tool can report as often as it likes. Only one goroutine at a time may call Progress.
 func (c *Call) Progress(done, total float64, message string) {
 	if c.Listener == nil {
 		return
@@ -161,10 +161,10 @@ func (c *Call) ran(begun time.Time) {
 // A Caller runs a tool. Clients reach it through package invoke, which asks first whether they may.
 type Caller interface {
 	// Call runs the tool and returns its result, which is JSON. Anything else reaches no client and counts as CodeToolBadOutput. The result
-	// belongs to the maker of the call. Call is safe for concurrent use.
+	// belongs to the code that made the call. Call is safe for concurrent use.
 	//
 	// An error is meant for clients, as in the SDKs: they see its text, with CodeToolError. An *Error, even a wrapped one, keeps its own
-	// code. If that is CodeToolError and the *Error has no Err, clients see the text of the whole. What clients must not see belongs in the
+	// code. If that is CodeToolError and the *Error has no Err, clients see the text of the whole chain. What clients must not see belongs in the
 	// Err of an *Error with CodeInternal. If ctx has ended, its error counts as the end of the call.
 	Call(ctx context.Context, call *Call) (result []byte, err error)
 }
@@ -176,7 +176,7 @@ type CallerFunc func(ctx context.Context, call *Call) ([]byte, error)
 func (f CallerFunc) Call(ctx context.Context, call *Call) ([]byte, error) { return f(ctx, call) }
 
 // A runner is a Caller that belongs to the service, such as the sandbox's, and is not a tool's own code. Its results are JSON
-// and need no check. An error of it that is not an *Error is a failure of the service.
+// and need no check. If its error is not an *Error, the service has failed.
 type runner interface {
 	// IsRunner does nothing. It tells a runner from other Callers.
 	IsRunner()
@@ -196,7 +196,7 @@ func (t *Tool) Call(ctx context.Context, call *Call) (result []byte, err error) 
 	}
 	if call.reports != nil {
 		call.tell(time.Now())
-		call.reports = nil // the maker may use the Call again
+		call.reports = nil // the caller may use the Call again
 	}
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
-// TestProgress lets Go functions report more often than reports pass, in numbers that make no sense, and before they fail.
+// TestProgress lets Go functions report more often than reports are passed on, report senseless numbers, and report before they fail.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	report := func(_ context.Context, call *wasmtools.Call, fails bool) (int, error) {
@@ -40,7 +40,7 @@ func TestProgress(t *testing.T) {
 				t.Errorf("%s%s: heard %q, %v, want %q", tool.Name, arguments, got, err, want)
 			}
 			if _, err := tool.Call(t.Context(), &wasmtools.Call{Arguments: []byte(arguments)}); (err != nil) != strings.Contains(arguments, "true") {
-				t.Errorf("%s%s: %v where nobody listens", tool.Name, arguments, err)
+				t.Errorf("%s%s: %v without a listener", tool.Name, arguments, err)
 			}
 		}
 	}

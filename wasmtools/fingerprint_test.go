@@ -46,7 +46,7 @@ func TestFingerprint(t *testing.T) {
 		change(changed)
 		got := changed.Fingerprint()
 		if other, ok := seen[got]; ok {
-			t.Errorf("another %s: the same as %s", name, other)
+			t.Errorf("another %s: the same fingerprint as with another %s", name, other)
 		}
 		seen[got] = name
 	}
@@ -61,7 +61,7 @@ func TestFingerprint(t *testing.T) {
 		changed := base()
 		change(changed)
 		if changed.Fingerprint() != same {
-			t.Errorf("another %s: it changes", name)
+			t.Errorf("another %s: the fingerprint changes", name)
 		}
 	}
 	broken := base()

@@ -12,15 +12,15 @@ type follower struct {
 	last  atomic.Pointer[made] // after the end
 }
 
-// A made is what a follower has made from a generation.
+// A made is the value that a follower has made from a generation.
 type made struct {
 	by    *follower
 	value any
 }
 
-// Follow calls make with the current generation and with each later one before it is published, and keeps the result with it. make must
-// not return nil. before is what make returned last, or nil. Calls come one at a time, in order; make must not change the table. Changes
-// of the table wait for make, requests don't.
+// Follow calls make with the current generation, and with each later one before that is published, and keeps the result with the
+// generation. make must not return nil. before is its previous result, or nil. Calls come one at a time, in order; make must not change the table.
+// Changes of the table wait for make, requests don't.
 //
 // of returns what was made from a generation; for nil, or a generation of another table, what was made from the current one. end ends the calls of
 // make: from then on, of returns what was made last. Both are safe for concurrent use, and end can be called twice.
@@ -35,7 +35,7 @@ func (r *RouteTable) Follow(make func(g *Generation, before any) any) (of func(g
 	return f.of, f.end
 }
 
-// makeAll returns what the followers make from a generation. r.mu is held.
+// makeAll returns the values that the followers make from a generation. r.mu is held.
 func (r *RouteTable) makeAll(g *Generation, before []made) []made {
 	all := make([]made, len(r.followers))
 	for i, f := range r.followers {
@@ -65,7 +65,7 @@ func (f *follower) of(g *Generation) any {
 	if value := madeBy(f, f.table.Current().made); value != nil {
 		return value
 	}
-	return f.last.Load().value // the follower has ended in between
+	return f.last.Load().value // the follower was ended in between
 }
 
 func (f *follower) end() {

@@ -17,9 +17,9 @@ type Icon struct {
 	Src string `json:"src"`
 	// MIMEType is the picture's type, such as "image/png". It may be empty.
 	MIMEType string `json:"mimeType,omitempty"`
-	// Sizes are the sizes that the picture suits: "48x48", or "any" for one that scales. If empty, all.
+	// Sizes are the sizes that the picture suits: "48x48", or "any" for one that scales. If it is empty, the picture suits all sizes.
 	Sizes []string `json:"sizes,omitempty"`
-	// Theme is "light" or "dark" for a picture made for such a background, or empty.
+	// Theme is "light" or "dark" for a picture that was made for such a background. Otherwise it is empty.
 	Theme string `json:"theme,omitempty"`
 }
 
@@ -33,7 +33,7 @@ const (
 	maxIconSizes = 16
 )
 
-// What an icon may contain.
+// The types, schemes and words that an icon may have.
 var (
 	iconThemes  = []string{"light", "dark"}
 	iconAddress = regexp.MustCompile(`^https://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?([/?#]([A-Za-z0-9._~:/?#@!$&'()*+,;=\[\]-]|%[0-9A-Fa-f]{2})*)?$`)

@@ -42,7 +42,7 @@ func TestToolCheck(t *testing.T) {
 		"/console/x/y":             {tool("console/x", "y"), "path /console/x/y is reserved for the service"},
 		"without parameters":       {without(func(t *wasmtools.Tool) { t.Parameters = nil }), "tool /math/add has no Parameters"},
 		"without a caller":         {without(func(t *wasmtools.Tool) { t.Caller = nil }), "tool /math/add has no Caller"},
-		"a namespace without end":  {tool(strings.Repeat("a/", 100000)+"b", "c"), "characters; at most 64 are allowed"},
+		"an endless namespace":     {tool(strings.Repeat("a/", 100000)+"b", "c"), "characters; at most 64 are allowed"},
 		"a namespace of one piece": {tool(strings.Repeat("a", 100000), "c"), "is not a valid name"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestToolCheck(t *testing.T) {
 				return
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Fatalf("got %v, want %q in it", err, c.want)
+				t.Fatalf("got the error %v, want %q in it", err, c.want)
 			}
 			if len(err.Error()) > 500 {
 				t.Errorf("an error of %d bytes", len(err.Error()))

@@ -6,7 +6,7 @@ import "encoding/json"
 // not declare, and nothing that its operator does not grant. They must not be changed.
 type Needs map[string]Need
 
-// A Need is what is needed of one capability: the words of a list, an object, or, with neither, the capability as such.
+// A Need is what a tool needs of one capability: the words of a list, an object, or, with neither, the capability as such.
 type Need struct {
 	// Words are the entries of a list, such as the URLs of "http".
 	Words []string
@@ -48,7 +48,7 @@ const (
 	NotGranted Cause = iota
 	// NoCapability means that the service doesn't have the capability.
 	NoCapability
-	// NoSecret means that no source has the secret that Entry names. Without Entry, it is one that the grant names, which is not shown.
+	// NoSecret means that no source has the secret that Entry names. If Entry is empty, the grant names the missing secret, whose name is not shown.
 	NoSecret
 	// NoState means that there is no place to keep things.
 	NoState

@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A runner stands in for the sandbox: a Caller whose results are used as they are.
+// A runner plays the sandbox: it is a Caller whose results are used as they are.
 type runner struct{ wasmtools.CallerFunc }
 
 func (runner) IsRunner() {}
@@ -41,10 +41,10 @@ func TestNativeOutcomes(t *testing.T) {
 		{"nothing", t.Context(), "", nil, "tool_bad_output 0 - The tool returned no result"},
 		{"a plain error", t.Context(), "{}", errors.New("the divisor is 0"), "tool_error 0 - the divisor is 0"},
 		{"an error of its own", t.Context(), "", refused, "tool_error 409 not_in_stock there are 2 left"},
-		{"one that is wrapped", t.Context(), "", fmt.Errorf("row 3: %w", refused), "tool_error 409 not_in_stock row 3: there are 2 left"},
-		{"one with a cause", t.Context(), "", hidden, "tool_error 0 - no connection"},
-		{"one with a cause that is wrapped", t.Context(), "", fmt.Errorf("row 3: %w", hidden), "tool_error 0 - no connection"},
-		{"one that is the service's", t.Context(), "", fmt.Errorf("x: %w", &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "full"}), "overloaded 0 - full"},
+		{"an error of its own that is wrapped", t.Context(), "", fmt.Errorf("row 3: %w", refused), "tool_error 409 not_in_stock row 3: there are 2 left"},
+		{"an error with a cause", t.Context(), "", hidden, "tool_error 0 - no connection"},
+		{"a wrapped error with a cause", t.Context(), "", fmt.Errorf("row 3: %w", hidden), "tool_error 0 - no connection"},
+		{"an error of the service", t.Context(), "", fmt.Errorf("x: %w", &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "full"}), "overloaded 0 - full"},
 		{"a long one", t.Context(), "", errors.New(long), "tool_error 0 - " + long[:8<<10-4] + "..."},
 		{"the end of the call", gone, "", fmt.Errorf("query: %w", context.Canceled), "error query: context canceled"},
 		{"the end of something else", t.Context(), "", context.Canceled, "tool_error 0 - context canceled"},

@@ -25,12 +25,12 @@ const (
 // The roles of the service's own doors.
 const (
 	RoleAdmin     = "admin"      // may change the service itself
-	RoleAdminRead = "admin:read" // may look at all of it; RoleAdmin includes it
-	RoleMetrics   = "metrics"    // may see its figures
+	RoleAdminRead = "admin:read" // may read everything about the service; RoleAdmin includes this role
+	RoleMetrics   = "metrics"    // may read the service's metrics
 )
 
-// A Principal is who calls a tool: a name for logs and metrics, and which tools it may call. Package auth makes one from each request; it
-// travels in the [Call]. Its roles say what it may do besides calling tools: no scope gives one, not even "*".
+// A Principal is the caller of a tool: its name for logs and metrics, and the tools that it may call. Package auth makes one from each request; it
+// travels in the [Call]. Its roles say what it may do besides calling tools. No scope includes a role, not even "*".
 //
 // A Principal never changes and is safe for concurrent use. The zero Principal, like nil, has no name and may call nothing.
 type Principal struct {
@@ -40,9 +40,9 @@ type Principal struct {
 	scopes, roles []string
 	patterns      []string           // the scopes without a fingerprint
 	approved      []pattern.Approval // those with one
-	all           bool               // a scope stands for every tool
+	all           bool               // one of the scopes stands for every tool
 	rate          Rate
-	within        *Principal // the principal that calls also count for, or nil
+	within        *Principal // the principal whose rate calls also count against, or nil
 }
 
 // NewPrincipal returns a principal that may call the tools that match one of the scopes; without any, it may call nothing. A scope is a
@@ -93,7 +93,7 @@ func (p *Principal) WithRoles(roles ...string) (*Principal, error) {
 	return next, nil
 }
 
-// clone returns a copy, which may be changed until anybody else has it.
+// clone returns a copy, which may be changed until other code gets it.
 func (p *Principal) clone() *Principal {
 	if p == nil {
 		return &Principal{}
@@ -105,9 +105,9 @@ func (p *Principal) clone() *Principal {
 // maxRealm is the largest length of a principal's realm in bytes.
 const maxRealm = 1024
 
-// WithRealm returns the principal with this realm instead of its own: where its name belongs to one caller only, such as the address of the
-// issuer that gave it. Two principals of one origin are the same caller only if they have the same realm. It fails where the realm is
-// longer than 1,024 bytes or has characters that can't be printed.
+// WithRealm returns the principal with this realm instead of its own: the realm is the place within which its name belongs to only one
+// caller, such as the address of the issuer that gave the name. Two principals of one origin are the same caller only if they have the same realm. It
+// fails where the realm is longer than 1,024 bytes or has characters that can't be printed.
 func (p *Principal) WithRealm(realm string) (*Principal, error) {
 	if err := check(realm, maxRealm); realm != "" && err != nil {
 		return nil, fmt.Errorf("realm of principal %q: %w", text.Short(p.String()), err)
@@ -145,7 +145,7 @@ var (
 	self      = &Principal{name: "process", origin: OriginProcess, scopes: []string{"*"}, all: true}
 )
 
-// Everybody returns the principal of callers that need no credentials, which may call every tool.
+// Everybody returns the principal of callers that need no credentials. It may call every tool.
 func Everybody() *Principal { return everybody }
 
 // Nobody returns the principal of callers without the credentials that they would need. It may call nothing.
@@ -170,7 +170,7 @@ func (p *Principal) Origin() string {
 	return p.origin
 }
 
-// Realm returns the place in which the name is one caller's only, or "" if the origin is that place.
+// Realm returns the place within which the name belongs to only one caller, or "" if the name is unique within the origin.
 func (p *Principal) Realm() string {
 	if p == nil {
 		return ""
@@ -178,7 +178,7 @@ func (p *Principal) Realm() string {
 	return p.realm
 }
 
-// Credential returns the id of the credential that was shown, or "" if it doesn't matter which one that was.
+// Credential returns the id of the credential that was shown, or "" if it doesn't matter which credential it was.
 func (p *Principal) Credential() string {
 	if p == nil {
 		return ""
@@ -212,7 +212,7 @@ func (p *Principal) Has(role string) bool {
 	return p != nil && (slices.Contains(p.roles, role) || role == RoleAdminRead && slices.Contains(p.roles, RoleAdmin))
 }
 
-// May reports whether the principal may call the tool at a path such as "/math/add", even if only while it has a fingerprint: see
+// May reports whether the principal may call the tool at a path such as "/math/add", even if only with a certain fingerprint: see
 // [Principal.MayCall]. It allocates nothing.
 func (p *Principal) May(path string) bool {
 	return p != nil && (p.all || p.matches(path) || slices.ContainsFunc(p.approved, func(a pattern.Approval) bool { return a.Path == path }))

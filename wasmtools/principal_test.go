@@ -109,11 +109,11 @@ func TestMayCall(t *testing.T) {
 			t.Errorf("%s: got %t, %q", scopes, p.MayAll(), p.Scopes())
 		}
 		if p.May("/math/add@"+is) && !p.May("/math/x") {
-			t.Errorf("%s: may call a path with a fingerprint", scopes)
+			t.Errorf("%s: it may call a path with a fingerprint", scopes)
 		}
 	}
 	if (*wasmtools.Principal)(nil).MayCall(&route) || !wasmtools.Everybody().MayCall(&route) {
-		t.Error("nobody may, or everybody may not")
+		t.Error("nobody may call it, or everybody may not")
 	}
 	if err := table.Replace([]*wasmtools.Tool{&other}, nil); err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func TestRoles(t *testing.T) {
 	}
 	admin.Roles()[0] = "changed"
 	if again, err := admin.WithRoles(); err != nil || again.Has(wasmtools.RoleAdmin) || !admin.Has(wasmtools.RoleAdmin) {
-		t.Errorf("taken away: got %q of %q (%v)", again.Roles(), admin.Roles(), err)
+		t.Errorf("with the roles removed: got %q from %q (%v)", again.Roles(), admin.Roles(), err)
 	}
 	for _, role := range []string{"", "a\nb", strings.Repeat("x", wasmtools.MaxPrincipalName+1)} {
 		if _, err := p.WithRoles(role); err == nil {

@@ -67,6 +67,6 @@ func TestReplaceReuses(t *testing.T) {
 		}
 	}
 	if failures < 50 || failures > 950 {
-		t.Errorf("%d of 1000 changes had conflicts: the test says little", failures)
+		t.Errorf("%d of 1000 changes had conflicts: the test shows little", failures)
 	}
 }

@@ -19,7 +19,7 @@ type RouteTable struct {
 
 	mu          sync.Mutex     // guards what follows, and the order of generations
 	entries     []entry        // sorted by path
-	byPath      map[string]int // indexes of entries; shared with generations, as refused is, and never changed
+	byPath      map[string]int // indexes of entries; it is shared with generations, as refused is, and never changes
 	refused     []Refusal
 	switches    switches
 	value       any // of the configuration
@@ -42,7 +42,7 @@ type Route struct {
 	Path string
 	// Enabled is whether the tool is listed and can be called: nobody has switched it off, and it was granted what it needs.
 	Enabled bool
-	// Ungranted is whether the tool is not enabled only because it lacks something: its Missing says what.
+	// Ungranted is whether the only reason why the tool is not enabled is that it lacks something: its Missing says what.
 	Ungranted bool
 	// Reason says why the tool is switched off, or is empty.
 	Reason string
@@ -72,25 +72,25 @@ type Generation struct {
 	made      []made
 }
 
-// A Configuration is what the operator of a service decides, as far as it concerns a table.
+// A Configuration holds the decisions of a service's operator, as far as they concern a table.
 type Configuration struct {
 	// Policy says which tools start enabled. Enable and Disable still override it.
 	Policy Policy
-	// Value is what else belongs to it, such as who is let in: [Generation.Configuration] has it. The table doesn't look at it. It must not
+	// Value is the rest of the configuration, such as who is let in: [Generation.Configuration] returns it. The table doesn't look at it. It must not
 	// change from now on.
 	Value any
 }
 
-// A Switch is what [RouteTable.Enable] or [RouteTable.Disable] said about a tool, or about a namespace and those below it.
+// A Switch records that [RouteTable.Enable] or [RouteTable.Disable] was called for a tool, or for a namespace and all namespaces below it.
 type Switch struct {
-	// Scope is the path, such as "/math" or "/math/add"; "/" is all there are.
+	// Scope is the path, such as "/math" or "/math/add"; "/" is all tools.
 	Scope   string
 	Enabled bool
 	// Reason says why it is disabled, or is empty.
 	Reason string
 	// Since is when that was.
 	Since time.Time
-	// By is who did it, or empty for the program itself.
+	// By says who switched it, or is empty if the program did.
 	By string
 }
 
@@ -104,7 +104,7 @@ func NewRouteTable(tools ...*Tool) (*RouteTable, error) {
 	return r, nil
 }
 
-// Current returns the generation of this moment.
+// Current returns the current generation.
 func (r *RouteTable) Current() *Generation { return r.current.Load() }
 
 // Tools returns all tools with their switches, sorted by path. The slice is shared and must not be changed.
@@ -186,7 +186,7 @@ func (r *RouteTable) entriesOf(tools []*Tool) (entries []entry, samePaths bool, 
 	return entries, samePaths, nil
 }
 
-// placesOf returns the indexes of entries by their paths. It fails if two have the same path or operation id.
+// placesOf returns the index of each entry by its path. It fails if two have the same path or operation id.
 func placesOf(entries []entry) (byPath map[string]int, err error) {
 	byPath = make(map[string]int, len(entries))
 	operations := make(map[string]*Tool, len(entries))
@@ -256,8 +256,8 @@ func (r *RouteTable) Subscribe(f func(*Generation)) (unsubscribe func()) {
 	}
 }
 
-// SetComing says how to find out whether a path that has no tool may have one in a moment, because files are still being read; the path "/"
-// stands for any at all. It is called concurrently, and must be fast. At first no path may.
+// SetComing sets the function that reports whether a path that has no tool may have one in a moment, because files are still being read;
+// the path "/" stands for any path at all. The function is called concurrently, and must be fast. Before SetComing, the answer is no for every path.
 func (r *RouteTable) SetComing(coming func(path string) bool) { r.coming.Store(&coming) }
 
 // publish builds the next generation and everything that is derived from it, swaps it in and calls the subscribers. r.mu is held, so that generations
@@ -319,8 +319,8 @@ func (g *Generation) Routes() []Route { return g.routes }
 // Refused returns the files that could not be used. The slice is shared and must not be changed.
 func (g *Generation) Refused() []Refusal { return g.refused }
 
-// Coming reports whether a path that has no tool may have one in a moment: see [RouteTable.SetComing]. It describes this moment, not the
-// generation's.
+// Coming reports whether a path that has no tool may have one in a moment: see [RouteTable.SetComing]. The answer is about the present,
+// not about the time of the generation.
 func (g *Generation) Coming(path string) bool {
 	if g == nil || g.table == nil {
 		return false
@@ -329,8 +329,8 @@ func (g *Generation) Coming(path string) bool {
 	return coming != nil && (*coming)(path)
 }
 
-// Switches returns what Enable and Disable said, by scope: the most specific one for a tool overrides the [Policy]. The slice is shared and
-// must not be changed.
+// Switches returns the switches that Enable and Disable have set, sorted by scope. The most specific switch for a tool overrides the [Policy]. The
+// slice is shared and must not be changed.
 func (g *Generation) Switches() []Switch { return g.switches }
 
 // Switch returns the switch that decides whether the tool at a path such as "/math/add" is enabled: its own, or a namespace's. It reports false

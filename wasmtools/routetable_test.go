@@ -51,7 +51,7 @@ func setPolicy(t *testing.T, table *wasmtools.RouteTable, p wasmtools.Policy) {
 	}
 }
 
-// TestComing asks which tools may come, of generations from before and after SetComing.
+// TestComing checks which tools may come, with generations from before and after SetComing.
 func TestComing(t *testing.T) {
 	t.Parallel()
 	table, err := wasmtools.NewRouteTable()
@@ -60,7 +60,7 @@ func TestComing(t *testing.T) {
 	}
 	before := table.Current()
 	if before.Coming("/a") || (*wasmtools.Generation)(nil).Coming("/a") || new(wasmtools.Generation).Coming("/a") {
-		t.Error("something comes before anybody says so")
+		t.Error("a tool may come before SetComing")
 	}
 	table.SetComing(func(path string) bool { return path == "/a" })
 	if err := table.Replace(nil, nil); err != nil {
@@ -68,7 +68,7 @@ func TestComing(t *testing.T) {
 	}
 	for _, g := range []*wasmtools.Generation{before, table.Current()} {
 		if !g.Coming("/a") || g.Coming("/b") {
-			t.Errorf("generation %d: /a comes: %t, /b comes: %t", g.Number(), g.Coming("/a"), g.Coming("/b"))
+			t.Errorf("generation %d: /a may come: %t, /b may come: %t", g.Number(), g.Coming("/a"), g.Coming("/b"))
 		}
 	}
 }
@@ -133,8 +133,8 @@ func TestPolicy(t *testing.T) {
 			Disabled: []string{"math", "math/div", "/math/big", "now"},
 			Reasons:  map[string]string{"/math": "audit", "math/big": "too slow", "web": "not in the list"},
 		}, "/math/add!audit /math/big/add!too slow /math/div!audit /mathematics/prove /now! /web/get"},
-		"reasons of a denylist": {wasmtools.Policy{Allowlist: true, Disabled: []string{"math"}, Reasons: map[string]string{"math": "audit"}}, none},
-		"enabled is not read":   {wasmtools.Policy{Enabled: []string{"math"}}, all},
+		"reasons in a denylist": {wasmtools.Policy{Allowlist: true, Disabled: []string{"math"}, Reasons: map[string]string{"math": "audit"}}, none},
+		"Enabled is not used":   {wasmtools.Policy{Enabled: []string{"math"}}, all},
 		"nothing on":            {wasmtools.Policy{Allowlist: true}, none},
 		"disabled not read":     {wasmtools.Policy{Allowlist: true, Enabled: []string{"/"}, Disabled: []string{"math"}}, all},
 		"empty entry on":        {wasmtools.Policy{Allowlist: true, Enabled: []string{""}}, none},
@@ -290,7 +290,7 @@ func TestSwitchOfNothing(t *testing.T) {
 		}
 	}
 	if table.Current() != before {
-		t.Error("a switch of nothing made a new generation")
+		t.Error("switching nothing made a new generation")
 	}
 }
 
@@ -396,7 +396,7 @@ func TestSubscribe(t *testing.T) {
 	}
 }
 
-// While tools and switches change, readers only see complete generations, in order, and subscribers get every one of them.
+// While tools and switches change, readers see only complete generations, in order, and subscribers get every generation.
 func TestRouteTableHammer(t *testing.T) {
 	t.Parallel()
 	const rounds = 200
@@ -547,7 +547,7 @@ func TestUngranted(t *testing.T) {
 	}
 	for _, route := range table.Tools() {
 		if route.Ungranted != (route.Tool != get) || route.Enabled == route.Ungranted {
-			t.Errorf("switched on, %s: got %+v, want it enabled or not granted", route.Path, route)
+			t.Errorf("switched on, %s: got %+v, want it enabled, or not granted", route.Path, route)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // A Policy says which tools start enabled. The zero Policy enables all.
 type Policy struct {
-	// With Allowlist, only tools that Enabled names start enabled. Otherwise all do, except those that Disabled names. Entries are
+	// With Allowlist, only tools that Enabled names start enabled. Otherwise all tools do, except those that Disabled names. Entries are
 	// namespaces (with those below) or tools, such as "web" or "math/div"; "/" means all, and an empty entry names nothing.
 	Allowlist bool
 	Enabled   []string
@@ -21,14 +21,14 @@ type Policy struct {
 // switches say which tools are enabled.
 type switches struct {
 	initial initial
-	changes map[string]change // by scope; each is newer than all changes that cover it
+	changes map[string]change // by scope; each change is newer than all changes that cover its scope
 }
 
-// initial is a Policy in the form for look-ups.
+// initial is a Policy in a form that is fast to look up.
 type initial struct {
 	allowlist bool
 	scopes    map[string]struct{} // the enabled scopes of an allowlist, or the disabled ones otherwise
-	reasons   map[string]string   // why scopes are disabled
+	reasons   map[string]string   // the reasons why scopes are disabled
 }
 
 // change is what Enable or Disable has said about a scope.

@@ -1,9 +1,9 @@
 // Package wasmtools is the domain of the tool service: what a tool is, what its file declares, which tools are
 // served, and how a call fails.
 //
-// It knows no sandbox, no HTTP router and no file system. A [Tool] is called through its [Caller], checks its
-// arguments by its schema, and is served from a [RouteTable]; other packages fill these in for modules, and
-// package gotool does for a function of the program.
+// It has no sandbox, no HTTP router and no file system. A [Tool] is called through its [Caller], checks its
+// arguments by its schema, and is served from a [RouteTable]; other packages provide the Caller and the
+// schema for modules, and package gotool does so for functions of a program.
 package wasmtools
 
 import (
@@ -21,7 +21,7 @@ type Tool struct {
 	Namespace string
 	// Name is 1 to 64 of the characters A-Z a-z 0-9 _ and -.
 	Name string
-	// Title is the tool's name for people, such as "Add two numbers", or empty: then they see Name.
+	// Title is the tool's name for people, such as "Add two numbers", or empty: then people see Name.
 	Title string
 	// Description says in prose what the tool does; agents choose tools by it.
 	Description string
@@ -33,8 +33,8 @@ type Tool struct {
 	Version string
 	// Parameters is the schema of the arguments, an object schema.
 	Parameters *schema.Schema
-	// Result is the schema of the result, or nil if the tool declares none. It documents; results are not
-	// checked against it.
+	// Result is the schema of the result, or nil if the tool declares none. It is documentation; results
+	// are not checked against it.
 	Result *schema.Schema
 	// Examples are calls with their expected results, for documentation and for tests of the tool.
 	Examples []Example

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestFewAddresses starts a server with less address space than it reserves: it says so in a sentence, with what to do, and exits.
+// TestFewAddresses starts a server with less address space than it reserves: the server prints a sentence that says so and what to do, and exits.
 func TestFewAddresses(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {

@@ -13,7 +13,7 @@ import (
 )
 
 // peak runs a command, and returns the most memory that it had. The figure that Linux gives the parent is wrong: Go starts a child in its own memory,
-// so the figure begins with the peak of the test's process, which is more than most commands need. So the child is stopped when it exits, and
+// so the figure is at least the peak of the test's process, which is more than most commands need. So the child is stopped when it exits, and
 // measured then.
 func peak(t *testing.T, cmd *exec.Cmd) int64 {
 	t.Helper()
@@ -43,7 +43,7 @@ func peak(t *testing.T, cmd *exec.Cmd) int64 {
 		case status.TrapCause() == syscall.PTRACE_EVENT_EXIT:
 			most := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(testkit.Read(t, fmt.Sprintf("/proc/%d/status", pid)))
 			if most == nil {
-				t.Fatal("there is no peak")
+				t.Fatal("the system reports no peak")
 			}
 			memory, _ = strconv.ParseInt(string(most[1]), 10, 64)
 			memory, signal = memory<<10, 0

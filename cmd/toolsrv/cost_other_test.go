@@ -15,7 +15,7 @@ func peak(t *testing.T, cmd *exec.Cmd) int64 {
 	_ = cmd.Run() // its exit code is checked elsewhere
 	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
-		t.Skip("this system does not tell what a process took")
+		t.Skip("this system does not report how much memory a process took")
 	}
 	memory := int64(usage.Maxrss)
 	if runtime.GOOS != "darwin" { // which counts bytes

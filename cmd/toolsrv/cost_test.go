@@ -29,7 +29,7 @@ func TestCost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: not with -short")
 	}
-	testkit.SkipEmulated(t, "the figures would be its own")
+	testkit.SkipEmulated(t, "the emulator would be measured")
 	if testkit.Race(t) {
 		t.Skip("takes twice as much of all with -race")
 	}
@@ -86,7 +86,7 @@ func TestCost(t *testing.T) {
 		{"settings of a client", []string{"mcp", filepath.Dir(tool), "--print-config", "claude-code"}, 0},
 		{"push", []string{"push", tool, reference + "-again"}, 0},
 		{"pull", []string{"pull", reference, "-o", "@"}, 0},
-		{"pull of what is signed", []string{"pull", reference, "-o", "@", "--key", public}, 0},
+		{"pull of a signed artifact", []string{"pull", reference, "-o", "@", "--key", public}, 0},
 		{"sign", []string{"sign", reference + "-again", "--key", private}, 0},
 		{"verify", []string{"verify", reference, "--key", public}, 0},
 		{"search", []string{"search", host}, 0},
@@ -236,7 +236,7 @@ func TestStatic(t *testing.T) {
 		t.Errorf("make build runs %s (%v)", out, err)
 	}
 	if runtime.GOOS != "linux" || testkit.Race(t) {
-		t.Skip("only Linux has such programs, and only without -race")
+		t.Skip("only Linux has static programs, and only without -race")
 	}
 	program, err := elf.Open(binary)
 	if err != nil {

@@ -63,21 +63,21 @@ func TestDev(t *testing.T) {
 	const usual = "127.0.0.1:8000"
 	if other, err := net.Listen("tcp", usual); err == nil {
 		t.Cleanup(func() { other.Close() })
-	} // otherwise another program has the port, which is just as good
+	} // if this fails, another program has the port, which is just as good
 	dir, temp, dev := author(t, "go")
 	source := filepath.Join(dir, "main.go")
 	s := run(t, dev, true)
 	if got := s.get("/tools").body; !strings.Contains(got, "/greet") { // run has waited until the server is ready
-		t.Errorf("it is ready without its tool: %s", got)
+		t.Errorf("the server is ready without its tool: %s", got)
 	}
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(s.url, "http://"))
 	if err != nil || port == "8000" {
-		t.Fatalf("it listens on %s (%v), which is in use", s.url, err)
+		t.Fatalf("the server listens on %s (%v), which is in use", s.url, err)
 	}
-	s.waitLine("that another port is in use", func(line map[string]any) bool {
+	s.waitLine("the line about a port that is in use", func(line map[string]any) bool {
 		return line["level"] == "WARN" && strings.Contains(fmt.Sprint(line["msg"]), usual)
 	})
-	s.waitLine("how to call the tool", func(line map[string]any) bool {
+	s.waitLine("the command that calls the tool", func(line map[string]any) bool {
 		return line["text"] == "  curl -s localhost:"+port+`/greet -H 'Content-Type: application/json' -d '{"name":"Ada"}'`
 	})
 	greeting := func() string { return s.post("/greet", `{"name": "Ada"}`).body }
@@ -112,19 +112,19 @@ func TestDev(t *testing.T) {
 		return line["level"] == "ERROR" && strings.Contains(fmt.Sprint(line["msg"]), "stays in service")
 	})
 	if got := greeting(); got != `"Hello, Ada`+end+`"` {
-		t.Errorf("after a mistake it answers %s, want the last good version", got)
+		t.Errorf("after a mistake the tool answers %s, want the last good version", got)
 	}
 	edit(t, source, "return misspelled", `return "Well. " + in.Greeting`)
 	s.eventually("the correction answers", answers(`"Well. Hello, Ada`+end+`"`))
 
 	// A change of a file that is not a source makes the same module, and prints nothing: our output may go to that file.
-	put(t, filepath.Join(dir, "notes.txt"), []byte("what the compiler does not read"))
+	put(t, filepath.Join(dir, "notes.txt"), []byte("a file that the compiler does not read"))
 
 	// The tool is removed, and another one takes its place.
 	edit(t, source, `toolsrv.Func("greet"`, `toolsrv.Func("salute"`)
 	s.eventually("the renamed tool answers", func() bool { return s.post("/salute", `{"name": "Ada"}`).status == http.StatusOK })
 	s.eventually("the old name is gone", func() bool { return s.post("/greet", `{"name": "Ada"}`).status == http.StatusNotFound })
-	s.waitLine("how to call the renamed tool", func(line map[string]any) bool {
+	s.waitLine("the command that calls the renamed tool", func(line map[string]any) bool {
 		return strings.HasPrefix(fmt.Sprint(line["text"]), "  curl -s localhost:"+port+"/salute ")
 	})
 	built := 0

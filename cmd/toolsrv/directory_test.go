@@ -53,7 +53,7 @@ func TestDirectory(t *testing.T) {
 		t.Errorf("POST to the replaced tool: %d %s, want 409", a.status, a.body)
 	}
 	if s.get("/tools").header.Get("ETag") == tag {
-		t.Error("the ETag of /tools is as it was before the file was replaced")
+		t.Error("the ETag of /tools has not changed with the file")
 	}
 
 	// Replaced by a bad file: the version before stays in service.
@@ -67,7 +67,7 @@ func TestDirectory(t *testing.T) {
 	put(t, filepath.Join(tools, "thief.wasm"), guest(t, "fax", "6.6.6", "echo"))
 	line := s.waitLine("the refusal of thief.wasm", refusal("thief.wasm"))
 	if text := textOf(line); !strings.Contains(text, "fax.wasm") {
-		t.Errorf("the refusal does not name the file that was there first: %s", text)
+		t.Errorf("the refusal does not name the file that has the path: %s", text)
 	}
 
 	// Removed.
@@ -104,8 +104,8 @@ func textOf(line map[string]any) string {
 	return text.String()
 }
 
-// TestCheckAgrees compares the tools that the service serves with those that `toolsrv check` accepts: of two files with the same path the one that
-// was served, also after a restart, and no file with too little memory.
+// TestCheckAgrees compares the tools that the service serves with those that `toolsrv check` accepts: of two files with the same path, both accept
+// the one that was served, also after a restart; neither accepts a file with too little memory.
 func TestCheckAgrees(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {

@@ -52,7 +52,7 @@ func TestErrors(t *testing.T) {
 			body: `{"detail":"Invalid or missing bearer token","code":"unauthorized"}`, header: map[string]string{"WWW-Authenticate": "Bearer"}},
 		{name: "wrong token", request: request{method: http.MethodGet, path: "/tools", token: "wrong"}, status: 401,
 			body: `{"detail":"Invalid or missing bearer token","code":"unauthorized"}`, header: map[string]string{"WWW-Authenticate": "Bearer"}},
-		{name: "no token for a path that does not exist", request: request{method: http.MethodGet, path: "/nowhere"}, status: 401},
+		{name: "no token, and a path that does not exist", request: request{method: http.MethodGet, path: "/nowhere"}, status: 401},
 		{name: "no such tool", request: request{method: post, path: "/shop/nothing", body: order, token: token}, status: 404,
 			code: "not_found", detail: "Not Found"},
 		{name: "a tool's path is exact", request: request{method: post, path: "/shop/echo/", body: order, token: token}, status: 404,
@@ -63,7 +63,7 @@ func TestErrors(t *testing.T) {
 			code: "method_not_allowed", detail: "Method Not Allowed", header: map[string]string{"Allow": "GET, HEAD, OPTIONS"}},
 		{name: "body too large", request: request{method: post, path: "/shop/echo", body: `{"item":"` + strings.Repeat("x", 1<<10) + `"}`, token: token},
 			status: 413, code: "input_too_large"},
-		{name: "not JSON by its type", request: request{method: post, path: "/shop/echo", body: order, contentType: "text/plain", token: token},
+		{name: "a type other than JSON", request: request{method: post, path: "/shop/echo", body: order, contentType: "text/plain", token: token},
 			status: 415, code: "unsupported_media_type"},
 		{name: "a member is missing", request: request{method: post, path: "/shop/echo", body: `{}`, token: token},
 			status: 422, code: "invalid_arguments"},
@@ -167,7 +167,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("the running call got %d %s, want 200", answer.status, answer.body)
 		}
 		if id := answer.header.Get("X-Request-Id"); id == "" || said["request_id"] != id {
-			t.Errorf("the guest's line has the request id %v, the answer %q", said["request_id"], id)
+			t.Errorf("the guest's log line has the request id %v, and the answer has %q", said["request_id"], id)
 		}
 	})
 }

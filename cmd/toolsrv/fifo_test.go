@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestDirectoryBecomesPipe replaces the tools directory by a pipe for a moment: served tools stay, and files that come afterwards are served.
+// TestDirectoryBecomesPipe replaces the tools directory with a pipe for a moment: served tools stay, and files that are added afterwards are served.
 func TestDirectoryBecomesPipe(t *testing.T) {
 	t.Parallel()
 	dir := site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")})
@@ -21,7 +21,7 @@ func TestDirectoryBecomesPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	makePipe(t, tools)
-	s.waitLine("that the directory can't be read", func(line map[string]any) bool {
+	s.waitLine("the line that the directory can't be read", func(line map[string]any) bool {
 		return line["level"] == "WARN" && strings.Contains(textOf(line), "not a directory")
 	})
 	if a := s.post("/shop/echo", order); a.status != http.StatusOK {
@@ -56,7 +56,7 @@ func TestReloadOfPipe(t *testing.T) {
 	}
 	makePipe(t, tokens)
 	s.signal(syscall.SIGHUP)
-	s.waitLine("that it took too long", func(line map[string]any) bool {
+	s.waitLine("the line that the reload took too long", func(line map[string]any) bool {
 		return line["level"] == "ERROR" && strings.Contains(textOf(line), "it took longer than")
 	})
 	if got := s.status(token); got != http.StatusOK {
@@ -67,7 +67,7 @@ func TestReloadOfPipe(t *testing.T) {
 	}
 	put(t, tokens, []byte(token+"-2\n"))
 	s.signal(syscall.SIGHUP)
-	s.eventually("the new token lets in", func() bool { return s.status(token+"-2") == http.StatusOK })
+	s.eventually("the new token is accepted", func() bool { return s.status(token+"-2") == http.StatusOK })
 	s.signal(syscall.SIGTERM)
 	if got := s.exitCode(); got != 0 {
 		t.Errorf("exit code %d, want 0", got)

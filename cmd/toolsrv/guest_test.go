@@ -15,7 +15,7 @@ var guestTools = []string{"echo", "refuse", "reject", "trap", "spin", "recurse",
 // orderSchema is the schema of every tool in these tests, with a required member and one with a default.
 const orderSchema = `{"type":"object","properties":{"item":{"type":"string"},"count":{"type":"integer","minimum":1,"default":1}},"required":["item"]}`
 
-// order fits orderSchema and has all members, so no default is filled in.
+// order is arguments that fit orderSchema and have all members, so no default is filled in.
 const order = `{"item":"tea","count":2}`
 
 // guest returns the module of testdata/e2e/guest.wat with a manifest whose tools have these names.

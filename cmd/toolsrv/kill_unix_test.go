@@ -25,7 +25,7 @@ import (
 )
 
 // TestKilledAdmin lets operators change tokens and switches over the admin socket, and kills the server at random moments, with a signal that can't
-// be caught. The next server has every confirmed change, and its entry in the audit, whose chain is unaltered. TOOLSRV_KILLS is how often.
+// be caught. The next server has every confirmed change, and its entry in the audit, whose chain is unaltered. TOOLSRV_KILLS is the number of kills.
 // Proves: State is whole and apart
 func TestKilledAdmin(t *testing.T) {
 	t.Parallel()
@@ -70,9 +70,9 @@ func TestKilledAdmin(t *testing.T) {
 		answered += changeUntilKilled(t, s, over, operators, random)
 		over.Close()
 	}
-	t.Logf("%d kills among %d answered changes; %d changes without an answer had been made", kills, answered, lost)
+	t.Logf("%d kills during %d confirmed changes; %d unconfirmed changes had been made", kills, answered, lost)
 	if answered < kills {
-		t.Error("hardly anything was changed")
+		t.Error("too few changes were made")
 	}
 }
 
@@ -85,7 +85,7 @@ func changeUntilKilled(t *testing.T, s *service, over *asking.Client, operators 
 	last, later := int64(random.IntN(40)), time.Duration(random.IntN(2000))*time.Microsecond
 	var work sync.WaitGroup
 	kill := sync.OnceFunc(func() {
-		time.Sleep(later) // killed somewhere between two answers
+		time.Sleep(later) // the server was killed between two answers
 		_ = s.cmd.Process.Kill()
 	})
 	for _, o := range operators {
@@ -108,7 +108,7 @@ type operator struct {
 	random   *rand.Rand
 	switches bool
 
-	made    int               // how many tokens were asked for
+	made    int               // the number of tokens requested so far
 	tokens  map[string]string // the scopes of existing tokens, by their names
 	secrets map[string]string // the secrets of tokens whose secret was returned
 	ended   string            // a secret that is no longer accepted
@@ -224,7 +224,7 @@ func (o *operator) adopt(t *testing.T, s *service, over *asking.Client) (unanswe
 	if !o.is(now) && o.asked != nil {
 		o.note()
 		unanswered = true
-	} else if o.asked != nil && strings.HasPrefix(o.asked.entry, "tokens.rotate") { // nothing shows whether it was made
+	} else if o.asked != nil && strings.HasPrefix(o.asked.entry, "tokens.rotate") { // nothing shows whether this change was made
 		delete(o.secrets, o.asked.token)
 	}
 	o.asked = nil
@@ -239,14 +239,14 @@ func (o *operator) adopt(t *testing.T, s *service, over *asking.Client) (unanswe
 	return unanswered
 }
 
-// show makes a request with a secret.
+// show makes a request with a token's secret, and returns the status.
 func (o *operator) show(t *testing.T, s *service, secret string, want int) {
 	t.Helper()
 	if secret == "" {
 		return
 	}
 	if got := s.do(request{method: http.MethodGet, path: "/tools", token: secret}).status; got != want {
-		t.Errorf("%s: a token is answered with %d, want %d", o.name, got, want)
+		t.Errorf("%s: a token gets the status %d, want %d", o.name, got, want)
 	}
 }
 
@@ -268,7 +268,7 @@ func checkAudit(t *testing.T, over *asking.Client, operators []*operator) {
 	t.Helper()
 	var verified admin.Verified
 	if ask(t, over, "audit verify", struct{}{}, &verified); !verified.OK {
-		t.Errorf("the audit is not whole: %s", verified.Problem)
+		t.Errorf("the audit is damaged: %s", verified.Problem)
 	}
 	entries := map[string]int{}
 	for after, more := 0, true; more; {
@@ -288,7 +288,7 @@ func checkAudit(t *testing.T, over *asking.Client, operators []*operator) {
 	}
 	for entry, n := range wanted {
 		if entries[entry] < n {
-			t.Errorf("the audit has %d entries %q, of %d", entries[entry], entry, n)
+			t.Errorf("the audit has %d entries %q, of %d in total", entries[entry], entry, n)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 // Proves: Answers and logs show what is meant to be seen
 func TestLogIsWhole(t *testing.T) {
 	t.Parallel()
-	s := start(t, site(t, "", nil), "--log-level", "debug") // otherwise refused requests are counted instead
+	s := start(t, site(t, "", nil), "--log-level", "debug") // otherwise refused requests would only be counted
 	const requests = 300
 	for n := range requests {
 		if a := s.get(fmt.Sprintf("/nowhere/%d-%%E2%%80%%AE%%C2%%9B", n)); a.status != http.StatusNotFound {
@@ -29,7 +29,7 @@ func TestLogIsWhole(t *testing.T) {
 	next := 0
 	for _, text := range s.log.all() {
 		if strings.ContainsAny(text, "\u202e\u009b") {
-			t.Fatalf("the line %q holds what a terminal obeys", text)
+			t.Fatalf("the line %q has control characters", text)
 		}
 		var line struct{ Msg, Path string }
 		if err := json.Unmarshal([]byte(text), &line); err != nil {
@@ -37,7 +37,7 @@ func TestLogIsWhole(t *testing.T) {
 		}
 		if line.Msg == "request" {
 			if want := fmt.Sprintf("/nowhere/%d-\u202e\u009b", next); line.Path != want {
-				t.Fatalf("line %d is of %q, want %q", next, line.Path, want)
+				t.Fatalf("line %d is about %q, want %q", next, line.Path, want)
 			}
 			next++
 		}

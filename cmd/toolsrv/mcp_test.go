@@ -28,7 +28,7 @@ type agent struct {
 	notes    []string // the methods of notifications that came before an answer
 }
 
-// A message is a message from the server.
+// A message is a JSON-RPC message from the server.
 type message struct {
 	JSONRPC string          `json:"jsonrpc"`
 	ID      *int            `json:"id"`
@@ -78,7 +78,7 @@ func runAgent(t *testing.T, cmd *exec.Cmd) *agent {
 		for lines.Scan() {
 			var m message
 			if err := json.Unmarshal(lines.Bytes(), &m); err != nil || m.JSONRPC != "2.0" {
-				t.Errorf("standard output has what is not a message: %s", lines.Text())
+				t.Errorf("standard output has a line that is not a message: %s", lines.Text())
 				continue
 			}
 			a.messages <- m
@@ -260,7 +260,7 @@ func TestMCPDirectory(t *testing.T) {
 }
 
 // TestMCPSaysTroubleOnly checks what an agent's terminal gets: nothing about calls, right or wrong, and a warning for each file that can't be served.
-// With another level it gets the calls, too.
+// With another level the terminal gets the calls, too.
 func TestMCPSaysTroubleOnly(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -390,7 +390,7 @@ func TestMCPPipe(t *testing.T) {
 	}
 }
 
-// TestMCPEndsInCall closes standard input while a call runs that would take longer.
+// TestMCPEndsInCall closes standard input while a long call runs.
 // Proves: Answers and logs show what is meant to be seen
 func TestMCPEndsInCall(t *testing.T) {
 	if testing.Short() {
@@ -433,7 +433,7 @@ func TestMCPStartFails(t *testing.T) {
 		{"an empty name", []string{""}, 2, "the name of a file is empty"},
 		{"a wrong configuration", []string{"--config", filepath.Join(dir, "wrong.toml")}, 1, `did you mean "tools"?`},
 		{"a configuration and a file", []string{"--config", filepath.Join(dir, "wrong.toml"), file}, 2, "leave out --config, or the files"},
-		{"a name for nothing", []string{"--name", "x", dir}, 2, "--name is for --print-config"},
+		{"--name without --print-config", []string{"--name", "x", dir}, 2, "--name is for --print-config"},
 	} {
 		cmd := command(append([]string{"mcp"}, c.args...)...)
 		cmd.Dir = dir

@@ -27,7 +27,7 @@ func TestMCPSignals(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
 			if signal.Ignored(sig) {
-				t.Skip("it is ignored, as under nohup, and by whatever the test starts, too")
+				t.Skip("SIGHUP is ignored, as under nohup, also by processes that the test starts")
 			}
 			a := startAgent(t, "--config", shopOf(t), "--log-level", "info")
 			a.initialize()
@@ -42,7 +42,7 @@ func TestMCPSignals(t *testing.T) {
 	}
 }
 
-// TestMCPWithoutReader has a client that closes one of the server's outputs: the server goes on without the log, but ends without the messages.
+// TestMCPWithoutReader has a client that closes one of the server's outputs: the server goes on if the log is closed, but ends if the messages are.
 // Proves: Answers and logs show what is meant to be seen
 func TestMCPWithoutReader(t *testing.T) {
 	t.Parallel()
@@ -72,10 +72,10 @@ func TestMCPWithoutReader(t *testing.T) {
 			t.Fatal(err)
 		}
 		go func() {
-			// One request is not enough: a process that another test is just starting has the pipe open for a moment, so the first answer may not
-			// fail.
+			// One request is not enough: a process that another test is just starting may have the pipe open for a moment, so that writing the
+			// first answer succeeds.
 			for every := time.NewTicker(50 * time.Millisecond); ; {
-				_, _ = fmt.Fprintln(a.stdin, `{"jsonrpc":"2.0","id":100,"method":"ping"}`) // an error means that it has ended
+				_, _ = fmt.Fprintln(a.stdin, `{"jsonrpc":"2.0","id":100,"method":"ping"}`) // an error means that the process has ended
 				select {
 				case <-a.exited:
 					every.Stop()

@@ -22,7 +22,7 @@ func TestMetricsMove(t *testing.T) {
 	dir := site(t, "[metrics]\nenabled = true\naddress = \""+address+"\"\n[state]\ndirectory = \""+t.TempDir()+"\"\n",
 		map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", guestTools...)})
 	s := start(t, dir)
-	// began returns when the process that answers with metrics began, or "".
+	// began returns the start time of the process that serves the metrics, or "" if none does.
 	began := func() string {
 		res, err := http.Get("http://" + address + "/metrics")
 		if err != nil {
@@ -41,23 +41,23 @@ func TestMetricsMove(t *testing.T) {
 	s.signal(syscall.SIGUSR2)
 	s.waitLog("handing over")
 	if got := began(); got != first {
-		t.Errorf("while a call is waited for, metrics are of %q, want %q", got, first)
+		t.Errorf("while the drain waits for a call, the metrics are from %q, want %q", got, first)
 	}
 	if a := <-call; a.status != http.StatusOK {
 		t.Errorf("the call got %d %s", a.status, a.body)
 	}
 	s.waitCount("ready", 2)
 	var second string
-	s.eventually("the next server tells its metrics", func() bool { second = began(); return second != "" && second != first })
+	s.eventually("the next server serves its metrics", func() bool { second = began(); return second != "" && second != first })
 
 	manager := newSupervisor(t)
 	other := activated(t, manager, site(t, "[metrics]\nenabled = true\naddress = \""+address+"\"\n", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")}), binary, listener(t))
 	if got := began(); got != second {
-		t.Errorf("while both run, metrics are of %q, want those of the first", got)
+		t.Errorf("while both run, the metrics are from %q, want the first server's", got)
 	}
 	s.signal(syscall.SIGTERM)
 	if code := s.exitCode(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	other.eventually("the second server tells its metrics", func() bool { got := began(); return got != "" && got != second })
+	other.eventually("the second server serves its metrics", func() bool { got := began(); return got != "" && got != second })
 }

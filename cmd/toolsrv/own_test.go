@@ -90,7 +90,7 @@ func TestTeamOwn(t *testing.T) {
 		}
 		mu.Lock()
 		if len(sent) != 1 || sent[0] != "Bearer "+keys[name] {
-			t.Errorf("for %s the service was sent %q", name, sent)
+			t.Errorf("for %s the service got %q", name, sent)
 		}
 		sent = nil
 		mu.Unlock()

@@ -4,5 +4,5 @@ package main_test
 
 import "testing"
 
-// makePipe does nothing: this system has no such files.
+// makePipe does nothing: this system has no pipes in folders.
 func makePipe(*testing.T, string) {}

@@ -27,11 +27,11 @@ import (
 // is invented: debugging pages, error messages, redirects and proxies use all of them.
 type reflector struct {
 	*httptest.Server
-	elsewhere *httptest.Server // an origin that redirects lead to, which records what it is sent
+	elsewhere *httptest.Server // the origin that redirects lead to, which records the requests that it gets
 
 	mu    sync.Mutex
-	keys  []string // the keys in requests, of each header
-	noted []string // the requests to the server elsewhere
+	keys  []string // the keys in requests, from each header
+	noted []string // the requests to that other origin
 }
 
 func newReflector(t *testing.T) *reflector {
@@ -67,12 +67,12 @@ func (r *reflector) sent() []string {
 
 type reflection = func(w http.ResponseWriter, r *http.Request, key string)
 
-// text returns a reflection of the key in the form that f makes.
+// text returns a handler that answers with the text that f makes from the key.
 func text(f func(key string) string) reflection {
 	return func(w http.ResponseWriter, _ *http.Request, key string) { _, _ = w.Write([]byte(f(key))) }
 }
 
-// raw writes an answer that net/http would not write.
+// raw writes the bytes of an answer that net/http would not write.
 func raw(f func(key string) string) reflection {
 	return func(w http.ResponseWriter, _ *http.Request, key string) {
 		conn, buffer, err := w.(http.Hijacker).Hijack()
@@ -100,7 +100,7 @@ func redirect(status int, f func(key string) string) reflection {
 
 func plain(key string) string { return key }
 
-// ways returns all forms of a key, by name.
+// ways returns all ways of reflecting a key, by name.
 func (r *reflector) ways() map[string]reflection {
 	ways := map[string]reflection{
 		"dump": func(w http.ResponseWriter, request *http.Request, _ string) {

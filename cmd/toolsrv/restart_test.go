@@ -87,7 +87,7 @@ func TestRestartLosesNothing(t *testing.T) {
 	}
 }
 
-// TestRestartWaits checks that a running call gets its answer, and that a new call waits meanwhile.
+// TestRestartWaits checks that a running call gets its answer, and that a new call waits until then.
 func TestRestartWaits(t *testing.T) {
 	t.Parallel()
 	s := start(t, site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", guestTools...)}))
@@ -141,7 +141,7 @@ func TestRestartRefused(t *testing.T) {
 	refused("disabeld")
 	put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[tools]\ndirectory = \"elsewhere\"\n"))
 	refused("elsewhere")
-	put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[secrets]\nfiles = {key = \"nowhere\"}\n")) // only making the grants finds this out
+	put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[secrets]\nfiles = {key = \"nowhere\"}\n")) // this is found only when the grants are made
 	refused("secret")
 	// What a reload leaves for a restart is tried, too: otherwise the next process would find it out, when there is no way back.
 	put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[tools]\ndirectory = \"tools\"\n[[source]]\noci = \"127.0.0.1:1/acme/csv\"\ntag = \"1\"\n[[source.signer]]\nkey = \"nowhere.pub\"\n"))
@@ -152,7 +152,7 @@ func TestRestartRefused(t *testing.T) {
 	refused("nowhere")
 	put(t, filepath.Join(dir, "toolsrv.toml"), nil)
 	for wrong, reason := range map[string]string{
-		strings.Repeat("half a program ", 9): program + " version: fork/exec", // the system can't run this
+		strings.Repeat("half a program ", 9): program + " version: fork/exec", // a file that the system can't execute
 		"#!/bin/sh\nexit 3\n":                "exit status 3",
 		"#!/bin/sh\necho another program\n":  "another program",
 		"#!/bin/sh\n":                        "it does not answer as toolsrv does",
@@ -197,21 +197,21 @@ func TestRestartWithoutState(t *testing.T) {
 			}
 			s.signal(syscall.SIGUSR2)
 			s.waitCount("listening", 2)
-			s.waitLine("that the state is lost", func(line map[string]any) bool {
+			s.waitLine("the line that the state is lost", func(line map[string]any) bool {
 				return line["level"] == "ERROR" && line["msg"] == "this process has lost the state, so tools get errors" && strings.Contains(textOf(line), "state.db is not a state")
 			})
 			if address == "a new address" {
-				return // only the log says which one
+				return // only the log names the file
 			}
 			s.waitCount("all tools are compiled", 2)
 			if a := s.get("/readyz"); a.status != http.StatusOK || !strings.Contains(a.body, `"state":"unavailable"`) {
 				t.Errorf("/readyz: %d %s, want 200 and that the state is not available", a.status, a.body)
 			}
 			if a := s.post("/a/get", "{}"); !strings.Contains(a.body, `"code":"unavailable"`) {
-				t.Errorf("a tool that keeps something: %d %s, want unavailable", a.status, a.body)
+				t.Errorf("a tool that keeps values: %d %s, want unavailable", a.status, a.body)
 			}
 			if a := s.post("/shop/echo", order); a.status != http.StatusOK {
-				t.Errorf("a tool that keeps nothing: %d %s, want 200", a.status, a.body)
+				t.Errorf("a tool that keeps no values: %d %s, want 200", a.status, a.body)
 			}
 		})
 	}
@@ -301,7 +301,7 @@ func TestRestartFindsProgram(t *testing.T) {
 		program string // below a folder
 		argv0   string // the name with which it is started; empty means the same
 		replace func(dir string)
-		runs    string // the program that runs then
+		runs    string // the program that runs after the restart
 	}{
 		{"moved aside", "toolsrv", "", func(dir string) {
 			must(os.Rename(dir+"/toolsrv", dir+"/toolsrv.old"))
@@ -339,7 +339,7 @@ func TestRestartFindsProgram(t *testing.T) {
 			s.waitCount("listening", 2)
 			exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", cmd.Process.Pid))
 			if err != nil {
-				t.Skip("this system does not tell which program runs")
+				t.Skip("this system does not report which program a process runs")
 			}
 			if want := filepath.Join(dir, c.runs); exe != want {
 				t.Errorf("%s runs, want %s", exe, want)
@@ -369,7 +369,7 @@ func TestReloadDuringDrain(t *testing.T) {
 			s.waitLog(msg)
 			put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[auth]\ntokens = [\""+token+"-2\"]\n"))
 			s.signal(syscall.SIGHUP)
-			s.waitLine("that a token was removed", func(line map[string]any) bool { return line["tokens_removed"] != nil })
+			s.waitLine("the line that a token was removed", func(line map[string]any) bool { return line["tokens_removed"] != nil })
 			fmt.Fprint(conn, order[1:])
 			a, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err != nil {
@@ -377,10 +377,10 @@ func TestReloadDuringDrain(t *testing.T) {
 			}
 			defer a.Body.Close()
 			if a.StatusCode == http.StatusOK {
-				t.Errorf("who was revoked got %d", a.StatusCode)
+				t.Errorf("the caller with the removed token got %d", a.StatusCode)
 			}
 			if a := <-call; a.status != http.StatusOK {
-				t.Errorf("the call of another one got %d %s", a.status, a.body)
+				t.Errorf("the call of another caller got %d %s", a.status, a.body)
 			}
 		})
 	}
@@ -466,14 +466,14 @@ func TestRestartSockets(t *testing.T) {
 	close(stop)
 	clients.Wait()
 	if listens("first,one") || !listens("second") || !listens("third") {
-		t.Error("after a restart with other sockets, they are not those of the configuration")
+		t.Error("after a restart with other sockets, the sockets differ from the configuration")
 	}
 	s.signal(syscall.SIGTERM)
 	if got := s.exitCode(); got != 0 {
 		t.Errorf("exit code %d, want 0", got)
 	}
 	if left, err := os.ReadDir(sockets); err != nil || len(left) > 0 {
-		t.Errorf("sockets are left: %v, %v", left, err)
+		t.Errorf("sockets were left behind: %v, %v", left, err)
 	}
 }
 

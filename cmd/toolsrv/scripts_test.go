@@ -63,7 +63,7 @@ func TestScripts(t *testing.T) {
 	if err := json.Unmarshal([]byte(s.get("/tools").body), &list); err != nil || len(list) != 2 {
 		t.Errorf("/tools has %d tools, %v: %s", len(list), err, s.get("/tools").body)
 	}
-	s.waitLine("why the script without a tool is refused", func(line map[string]any) bool {
+	s.waitLine("the refusal of the script without a tool", func(line map[string]any) bool {
 		return refusal("none.py")(line) && strings.Contains(fmt.Sprint(line["reason"]), "@tool")
 	})
 	if got := s.post("/texts/shout", `{"text": 1}`); got.status != http.StatusUnprocessableEntity {
@@ -71,9 +71,9 @@ func TestScripts(t *testing.T) {
 	}
 
 	put(t, filepath.Join(tools, "texts", "_words.py"), []byte("LOUD = '!! '\n"))
-	s.eventually("a module that changes counts", answers("/texts/shout", `{"text": "hey"}`, `"!! HEY"`))
+	s.eventually("a changed module is noticed", answers("/texts/shout", `{"text": "hey"}`, `"!! HEY"`))
 	put(t, filepath.Join(tools, "lib", "_half.ts"), []byte("export const half = (n: number) => n / 2 + 1;\n"))
-	s.eventually("a file that changes counts", answers("/halve", `{"n": 5}`, "3.5"))
+	s.eventually("a changed file is noticed", answers("/halve", `{"n": 5}`, "3.5"))
 
 	// A mistake is reported, and the version before stays in service.
 	put(t, filepath.Join(tools, "texts", "shout.py"), []byte(strings.Replace(pythonTool, "text.upper()", "text.upper(", 1)))
@@ -88,7 +88,7 @@ func TestScripts(t *testing.T) {
 		t.Errorf("after a mistake: %d %s", got.status, got.body)
 	}
 	put(t, filepath.Join(tools, "lib", "_missing.ts"), []byte("export const half = (n: number) => -n;\n"))
-	s.eventually("what was missing comes", answers("/halve", `{"n": 5}`, "-5"))
+	s.eventually("a missing file is added", answers("/halve", `{"n": 5}`, "-5"))
 	if err := os.Remove(filepath.Join(tools, "halve.ts")); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestScriptsHostile(t *testing.T) {
 	hostile = append(hostile, "outside.py", "passwd.ts")
 	makePipe(t, filepath.Join(tools, "_pipe.ts"))
 	s := start(t, dir)
-	s.eventually("the good one answers", func() bool { return s.post("/good", "{}").body == "1" })
+	s.eventually("the good script answers", func() bool { return s.post("/good", "{}").body == "1" })
 	for len(hostile) > 0 {
 		s.waitLine("refusals of "+strings.Join(hostile, ", "), func(line map[string]any) bool {
 			hostile = slices.DeleteFunc(hostile, func(name string) bool { return refusal(name)(line) })
@@ -152,7 +152,7 @@ func TestScriptsHostile(t *testing.T) {
 		})
 	}
 	if got := s.post("/good", "{}"); got.body != "1" {
-		t.Errorf("after all of them, the good one answers %d %s", got.status, got.body)
+		t.Errorf("after all hostile scripts, the good one answers %d %s", got.status, got.body)
 	}
 	for _, endless := range []string{"endless.py", "endless.ts"} {
 		if place := "; it was at " + endless + ":1."; !strings.Contains(strings.Join(s.log.all(), "\n"), place) {

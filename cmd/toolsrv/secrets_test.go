@@ -186,7 +186,7 @@ files = {signing = %[5]q}
 		Manual  string      `json:"redirect,omitempty"`
 	}
 
-	// Each reflection, and what the tool makes of it.
+	// Each way of reflecting the key, and what the tool returns.
 	ways := slices.Sorted(maps.Keys(server.ways()))
 	for _, way := range ways {
 		for _, tool := range spyTools[:9] {
@@ -199,7 +199,7 @@ files = {signing = %[5]q}
 	call("tell", head{Method: "GET", URL: bare + "/"})
 	call("log", head{Method: "GET", URL: bare + "/"})
 
-	// Things that the tool can put into a request to make the host send the secret elsewhere, or show it.
+	// Requests with which a tool might make the host send the secret elsewhere, or show it.
 	before := len(server.sent())
 	for _, headers := range [][][2]string{
 		{{"X-Api-Key", "mine"}}, {{"x-api-key", "mine"}, {"X-API-KEY", "mine"}}, {{"X_Api_Key", "mine"}}, {{"X-Api-Key ", "mine"}}, {{" X-Api-Key", "mine"}},
@@ -213,7 +213,7 @@ files = {signing = %[5]q}
 	}
 	for _, key := range server.sent()[before:] {
 		if key != injected {
-			t.Errorf("the server was sent the key %q", key)
+			t.Errorf("the server got the key %q", key)
 		}
 	}
 	for _, method := range []string{"TRACE", "TRACK", "CONNECT", "get", "GET /${secret:token}", "GET\r\nX: y", ""} {
@@ -239,7 +239,7 @@ files = {signing = %[5]q}
 		}
 	}
 	if a := s.post("/spy/see", `{"head":"signing"}`); undisguised(t, a.body) != visible {
-		t.Errorf("the tool does not see what it was granted to see, but %q", undisguised(t, a.body))
+		t.Errorf("the tool does not see the secret that it was granted, but %q", undisguised(t, a.body))
 	}
 
 	// Somebody who knows a part of a secret can't guess what comes next: a guess, right or wrong, comes back unchanged in the URL of an answer and in
@@ -315,7 +315,7 @@ files = {signing = %[5]q}
 		a := call("measure", head{Method: "GET", URL: server.URL + "/" + url.PathEscape(way)}).body
 		// The last digits of base64, two at most, contain some bits of the neighbouring text.
 		if !strings.Contains(way, "base64") && way != "lines" && a != sizes[way] {
-			t.Errorf("%s: the tool can measure the secret: %s, and %s with a longer one", way, sizes[way], a)
+			t.Errorf("%s: the tool can measure the secret: %s, and %s with a longer secret", way, sizes[way], a)
 		}
 		call("log", head{Method: "GET", URL: server.URL + "/" + url.PathEscape(way)})
 	}
@@ -327,7 +327,7 @@ files = {signing = %[5]q}
 	for _, args := range [][]string{
 		{"check", "--config", filepath.Join(dir, "toolsrv.toml")}, {"inspect", filepath.Join(dir, "tools", "spy.wasm")}, {"check", filepath.Join(dir, "tools", "spy.wasm")},
 	} {
-		out, _ := command(args...).CombinedOutput() // it does not matter whether it fails
+		out, _ := command(args...).CombinedOutput() // this may fail
 		h.in(strings.Join(args, " "), string(out))
 	}
 
@@ -337,7 +337,7 @@ files = {signing = %[5]q}
 	server.mu.Unlock()
 	sent := slices.Compact(slices.Sorted(slices.Values(server.sent())))
 	if want := []string{injected, rotated}; !slices.Equal(sent, want) {
-		t.Errorf("the server was sent the keys %q, want %q", sent, want)
+		t.Errorf("the server got the keys %q, want %q", sent, want)
 	}
 
 	// The stacks of all goroutines, and with them everything that was logged.
@@ -345,17 +345,17 @@ files = {signing = %[5]q}
 	<-s.exited
 	lines := strings.Join(s.log.all(), "\n")
 	if !strings.Contains(lines, "goroutine 1 ") || !strings.Contains(lines, `"level":"DEBUG"`) || !strings.Contains(lines, "[secret]") {
-		t.Errorf("the log has no dump, no debug line or no redacted line")
+		t.Errorf("the log lacks a dump, a debug line or a redacted line")
 	}
 	for _, where := range []string{"answer", "result", "error", "log line", "progress"} {
 		if !strings.Contains(lines, `"msg":"a secret was removed"`) || !strings.Contains(lines, `"where":"`+where+`"`) {
-			t.Errorf("the log does not say that a secret was taken out: %s", where)
+			t.Errorf("the log does not say that a secret was removed: %s", where)
 		}
 	}
 	for _, line := range s.log.all() {
 		h.in("the log", line)
 	}
 	if h.seen < 1<<20 {
-		t.Errorf("looked at %d bytes only", h.seen)
+		t.Errorf("searched only %d bytes", h.seen)
 	}
 }

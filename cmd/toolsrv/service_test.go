@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// token lets a client into the services that need one. It must never show in a log.
+	// token is accepted by the services that need a token. It must never show in a log.
 	token = "e2e-secret-token"
 	// patience is the longest wait for an event. It does not slow tests down: they continue as soon as the event has come.
 	patience = 60 * time.Second
@@ -32,7 +32,7 @@ type service struct {
 	url     string // such as http://127.0.0.1:12345
 	exited  chan struct{}
 	waitErr error // valid once exited is closed
-	mixed   bool  // the log also has lines of other programs, which are not JSON
+	mixed   bool  // the log also has lines from other programs, which are not JSON
 }
 
 // site writes a configuration and tool files ("shop.wasm", "sub/x.wasm") into a new directory and returns it.
@@ -185,9 +185,9 @@ func (s *service) eventually(what string, condition func() bool) {
 		select {
 		case <-pace.C:
 		case <-s.exited:
-			s.t.Fatalf("the service ended (%v) before this was so: %s", s.waitErr, what)
+			s.t.Fatalf("the service ended (%v) before this was true: %s", s.waitErr, what)
 		case <-deadline:
-			s.t.Fatalf("still not so after %s: %s", patience, what)
+			s.t.Fatalf("still not true after %s: %s", patience, what)
 		}
 	}
 }

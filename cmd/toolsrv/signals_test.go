@@ -54,7 +54,7 @@ func TestReload(t *testing.T) {
 	put(t, config, []byte("[auth]\ntokens = [\""+other+"\"]\n"))
 	s.signal(syscall.SIGHUP)
 	s.eventually("the new token lets in", func() bool { return s.status(other) == http.StatusOK })
-	s.eventually("the old token does not", func() bool { return s.status(token) == http.StatusUnauthorized })
+	s.eventually("the old token is refused", func() bool { return s.status(token) == http.StatusUnauthorized })
 
 	put(t, config, []byte(head+"[tools]\ndisabled = [\"shop\"]\n"))
 	s.signal(syscall.SIGHUP)
@@ -81,7 +81,7 @@ func TestReload(t *testing.T) {
 	put(t, config, []byte(head+"[tools]\ndirectory = \"elsewhere\"\n"))
 	s.signal(syscall.SIGHUP)
 	s.eventually("the namespace is enabled again", func() bool { return s.status(token) == http.StatusOK })
-	s.waitLine("a warning of what needs a restart", func(line map[string]any) bool {
+	s.waitLine("the warning about a change that needs a restart", func(line map[string]any) bool {
 		return line["level"] == "WARN" && line["key"] == "tools.directory"
 	})
 }
@@ -155,7 +155,7 @@ func TestSecondSignal(t *testing.T) {
 	s.waitLine("the guest's word", guestWaits)
 	s.signal(syscall.SIGTERM)
 	s.waitLog("draining")
-	for s.cmd.Process.Signal(syscall.SIGTERM) == nil { // until one is late enough to count as another signal
+	for s.cmd.Process.Signal(syscall.SIGTERM) == nil { // until a signal is late enough to count as a second one
 		time.Sleep(10 * time.Millisecond)
 	}
 	if got := s.exitCode(); got != 1 {

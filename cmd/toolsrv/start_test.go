@@ -44,8 +44,8 @@ func TestStartFails(t *testing.T) {
 		{"no such configuration", []string{"openapi", "--config", "nowhere.toml"}, 1, []string{"nowhere.toml"}},
 		{"wrong configuration", []string{"openapi", "--config", wrong}, 1, []string{wrong + ":2", "adress", "address"}},
 		{"no tools directory", []string{"openapi", "--config", empty, "--address", "127.0.0.1:0"}, 1, []string{"there is no tools directory " + missing + ": make it", "tools.directory"}},
-		{"no directory of a source", []string{"openapi", "--config", away, "--address", "127.0.0.1:0"}, 1, []string{"away: make it", "the directory of its [[source]]"}},
-		{"no files of two registries", []string{"openapi", "--config", noKeys, "--address", "127.0.0.1:0"}, 1, []string{"127.0.0.1:1/a: ", "none.json", "127.0.0.1:1/b: ", "none.pem"}},
+		{"a source without its directory", []string{"openapi", "--config", away, "--address", "127.0.0.1:0"}, 1, []string{"away: make it", "the directory of its [[source]]"}},
+		{"two registries whose files are missing", []string{"openapi", "--config", noKeys, "--address", "127.0.0.1:0"}, 1, []string{"127.0.0.1:1/a: ", "none.json", "127.0.0.1:1/b: ", "none.pem"}},
 		{"a file as tools directory", []string{"openapi", "--config", file, "--address", "127.0.0.1:0"}, 1, []string{file + " is a file", "tools.directory"}},
 		{"address in use", []string{"openapi", "--config", good, "--address", taken.Addr().String()}, 1, []string{"in use", "--address"}},
 		{"no address", []string{"openapi", "--config", good, "--address", "nonsense"}, 1, []string{"nonsense", "--address"}},
@@ -77,7 +77,7 @@ func TestStartFails(t *testing.T) {
 func TestStartWithoutConfig(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name, config, says string // says which directory it is
+		name, config, says string // the directory that the error names
 	}{
 		{"the file is read", "[tools]\ndirectory = \"not-there\"\n", "not-there"},
 		{"defaults", "", "tools"},
@@ -112,13 +112,13 @@ func TestStartWithoutHome(t *testing.T) {
 			cmd := command("openapi", "--config", filepath.Join(dir, "toolsrv.toml"), "--address", "127.0.0.1:0")
 			cmd.Env = environment
 			s := run(t, cmd, false)
-			s.waitLine("a warning that names the key", func(line map[string]any) bool {
+			s.waitLine("the warning that names the key", func(line map[string]any) bool {
 				return line["level"] == "WARN" && strings.Contains(textOf(line), "tools.cache_directory")
 			})
 			s.eventually("the tool answers", func() bool { return s.post("/shop/echo", `{"item": "tea"}`).status == 200 })
 			for _, line := range s.log.all() {
 				if strings.Contains(line, "which of two files has a path") {
-					t.Errorf("it speaks of what it could not remember: %s", line)
+					t.Errorf("the log mentions paths that could not be stored: %s", line)
 				}
 			}
 
@@ -135,11 +135,11 @@ func TestStartWithoutHome(t *testing.T) {
 func TestOpenToEverybody(t *testing.T) {
 	t.Parallel()
 	s := start(t, site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")}))
-	s.waitLine("a warning that everybody is let in", func(line map[string]any) bool {
+	s.waitLine("the warning that everybody is let in", func(line map[string]any) bool {
 		return line["level"] == "WARN" && strings.Contains(textOf(line), "anybody")
 	})
 	if line := s.waitLog("ready"); line["tools"] != 1.0 {
-		t.Errorf("the line of the start's end counts %v tools, want 1: %v", line["tools"], line)
+		t.Errorf("the line at the end of the start counts %v tools, want 1: %v", line["tools"], line)
 	}
 }
 

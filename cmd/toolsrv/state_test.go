@@ -45,7 +45,7 @@ func TestStateDirectory(t *testing.T) {
 	}{
 		{"beside the configuration", grantsKeys, "", ".toolsrv"},
 		{"where systemd says", grantsKeys, "DIR/given", "given"},
-		{"at the first of several", grantsKeys, "DIR/first:DIR/second", "first"},
+		{"in the first of several", grantsKeys, "DIR/first:DIR/second", "first"},
 		{"where the configuration says", grantsKeys + "[state]\ndirectory = \"named\"\n", "DIR/given", "named"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -69,19 +69,19 @@ func TestStateDirectory(t *testing.T) {
 			}
 			s := serve()
 			if a := s.post("/a/get", "{}"); a.status != http.StatusOK || a.body != "0" {
-				t.Errorf("nothing was kept, but got %d %s", a.status, a.body)
+				t.Errorf("nothing has been kept yet, but got %d %s", a.status, a.body)
 			}
 			if all := kept(); len(all) > 0 && test.want != "named" {
-				t.Errorf("nothing was kept, but there is %q", all)
+				t.Errorf("nothing has been kept yet, but the folder has %q", all)
 			}
 			if a := s.post("/a/set", "{}"); a.status != http.StatusOK {
 				t.Errorf("keep: got %d %s", a.status, a.body)
 			}
 			if all := kept(); len(all) != 1 || all[0] != filepath.Join(dir, test.want, "state.db") {
-				t.Errorf("there is %q, want it in %s", all, test.want)
+				t.Errorf("the state is %q, want it in %s", all, test.want)
 			}
 			if info, err := os.Stat(filepath.Join(dir, test.want)); err != nil || info.Mode().Perm() != 0o700 {
-				t.Errorf("the directory is %v, %v", info, err)
+				t.Errorf("the directory has the mode %v, %v", info, err)
 			}
 			s.signal(syscall.SIGTERM)
 			if code := s.exitCode(); code != 0 {

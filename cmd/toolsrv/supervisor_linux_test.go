@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A supervisor is the part of systemd that gets the messages of services.
+// A supervisor stands in for the part of systemd that gets the messages of services.
 type supervisor struct {
 	t    *testing.T
 	path string
@@ -24,7 +24,7 @@ type supervisor struct {
 
 func newSupervisor(t *testing.T) *supervisor {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "n") // a socket's path has 108 bytes at most
+	dir, err := os.MkdirTemp("", "n") // a short folder, since a socket's path has at most 108 bytes
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestSupervisor(t *testing.T) {
 		t.Helper()
 		lines, _ := manager.next()
 		if len(lines) != 3 || lines[0] != "RELOADING=1" || lines[2] != "STATUS="+status {
-			t.Fatalf("told %q, want a reload", lines)
+			t.Fatalf("the supervisor was told %q, want a reload", lines)
 		}
 		at, err := strconv.ParseInt(strings.TrimPrefix(lines[1], "MONOTONIC_USEC="), 10, 64)
 		uptime, _ := os.ReadFile("/proc/uptime")
@@ -275,7 +275,7 @@ func TestActivation(t *testing.T) {
 		_ = file.Close() // so that only the server has them
 	}
 	if got := <-early; got != "200 OK" {
-		t.Errorf("who came first got %s", got)
+		t.Errorf("the client that connected first got %s", got)
 	}
 	answered := func() {
 		t.Helper()
@@ -340,12 +340,12 @@ func TestActivationNonsense(t *testing.T) {
 		files []*os.File
 		want  string
 	}{
-		"a file":             {"1", []*os.File{plain}, "descriptor 3 (first), which is a socket according to LISTEN_FDS"},
-		"a file behind one":  {"2", []*os.File{good, plain}, "descriptor 4 (second)"},
-		"one that is closed": {"2", []*os.File{good}, "descriptor 4 (second)"}, // or a descriptor of Go's runtime
-		"of datagrams":       {"1", []*os.File{packetFile}, "the socket 3 (first) of the supervisor does not listen"},
-		"of packets":         {"1", []*os.File{localFile}, "the socket 3 (first) of the supervisor is one of unixpacket"},
-		"too many":           {"999999", []*os.File{good}, `LISTEN_FDS is "999999"`},
+		"a file":                {"1", []*os.File{plain}, "descriptor 3 (first), which is a socket according to LISTEN_FDS"},
+		"a file after a socket": {"2", []*os.File{good, plain}, "descriptor 4 (second)"},
+		"a closed descriptor":   {"2", []*os.File{good}, "descriptor 4 (second)"}, // or a descriptor of Go's runtime
+		"of datagrams":          {"1", []*os.File{packetFile}, "the socket 3 (first) of the supervisor does not listen"},
+		"of packets":            {"1", []*os.File{localFile}, "the socket 3 (first) of the supervisor is one of unixpacket"},
+		"too many":              {"999999", []*os.File{good}, `LISTEN_FDS is "999999"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := command("-c", activate, "sh", binary, "openapi", "--address", "127.0.0.1:0")

@@ -49,7 +49,7 @@ func TestTeam(t *testing.T) {
 		"nginx": func(t *testing.T, upstream string) string {
 			return startNginx(t, strings.NewReplacer("127.0.0.1:8000", upstream).Replace(blocks["nginx"][0]))
 		},
-		"nginx before three": func(t *testing.T, upstream string) string { // two of the servers are down
+		"nginx before three": func(t *testing.T, upstream string) string { // the proxy's other two servers are down
 			three := regexp.MustCompile(`10\.0\.0\.11:8000`).ReplaceAllString(blocks["nginx"][1], upstream)
 			three = regexp.MustCompile(`10\.0\.0\.1[23]:8000`).ReplaceAllString(three, "127.0.0.1:1")
 			_, rest, _ := strings.Cut(blocks["nginx"][0], "}\n")
@@ -137,7 +137,7 @@ func checkTeam(t *testing.T, s *service, address string) {
 	defer res.Body.Close()
 	for lines := bufio.NewScanner(res.Body); ; {
 		if !lines.Scan() {
-			t.Fatalf("a stream of MCP: got %d and nothing (%v)", res.StatusCode, lines.Err())
+			t.Fatalf("a stream of MCP: got %d and no message (%v)", res.StatusCode, lines.Err())
 		}
 		if strings.Contains(lines.Text(), "acknowledged") { // the stream is still open, so the proxy does not buffer it
 			break

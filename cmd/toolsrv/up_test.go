@@ -186,7 +186,7 @@ func TestUpPlaces(t *testing.T) {
 				paths = append(paths, strings.Fields(tool)[0])
 			}
 			if got := strings.Join(paths, " "); got != c.tools {
-				t.Errorf("it serves %q, want %q", got, c.tools)
+				t.Errorf("the server serves %q, want %q", got, c.tools)
 			}
 			if text := strings.Join(s.log.all(), "\n"); c.silent != "" && strings.Contains(text, c.silent) {
 				t.Errorf("it says %q:\n%s", c.silent, text)
@@ -201,7 +201,7 @@ func TestUpPort(t *testing.T) {
 	const usual = "127.0.0.1:8000"
 	if other, err := net.Listen("tcp", usual); err == nil {
 		t.Cleanup(func() { other.Close() })
-	} // otherwise another program has the port, which is just as good
+	} // if this fails, another program has the port, which is just as good
 	s := startUp(t, t.TempDir())
 	if s.port() == "8000" {
 		t.Error("it listens on a port that is in use")
@@ -231,7 +231,7 @@ func TestUpConfiguration(t *testing.T) {
 	}
 	for _, line := range s.log.all() {
 		if strings.Contains(line, "needs a restart") {
-			t.Errorf("nothing needs a restart: %s", line)
+			t.Errorf("there should be no line about a restart: %s", line)
 		}
 	}
 }

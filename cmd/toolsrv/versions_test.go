@@ -41,14 +41,14 @@ func TestOtherVersions(t *testing.T) {
 			t.Errorf("toolsrv %q has changed %s (%v)", args, file, err)
 		}
 	}
-	t.Run("a configuration of a newer one", func(t *testing.T) {
+	t.Run("a configuration of a newer version", func(t *testing.T) {
 		t.Parallel()
 		file := filepath.Join(site(t, "[server]\naddress = \"127.0.0.1:0\"\nfuture = true\n", nil), "toolsrv.toml")
 		for _, name := range []string{"openapi", "mcp", "check"} {
 			refused(t, file, file+":3:1: unknown key in [server]: remove it, or update toolsrv if a newer one has it", name, "--config", file)
 		}
 	})
-	t.Run("a state of a newer one", func(t *testing.T) {
+	t.Run("a state of a newer version", func(t *testing.T) {
 		t.Parallel()
 		dir, s := keepingSite(t)
 		s.signal(syscall.SIGTERM)
@@ -58,7 +58,7 @@ func TestOtherVersions(t *testing.T) {
 		kept := filepath.Join(dir, "state", "state.db")
 		text, err := os.ReadFile(kept)
 		if err != nil || !bytes.Contains(text, []byte("format1")) {
-			t.Fatalf("the state does not name its format as it did (%v)", err)
+			t.Fatalf("the state no longer names its format in the same way (%v)", err)
 		}
 		put(t, kept, bytes.ReplaceAll(text, []byte("format1"), []byte("format2")))
 		for _, name := range []string{"openapi", "mcp"} {
@@ -74,7 +74,7 @@ func TestOtherVersions(t *testing.T) {
 			t.Errorf("what was kept is %d %s, want 200 116", a.status, a.body)
 		}
 	})
-	t.Run("records of a newer one", func(t *testing.T) {
+	t.Run("records of a newer version", func(t *testing.T) {
 		t.Parallel()
 		for _, space := range []string{audit.Space, switches.Space, tokens.Space} {
 			dir, s := keepingSite(t)
@@ -96,14 +96,14 @@ func TestOtherVersions(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a cache of an older one", func(t *testing.T) {
+	t.Run("a cache of an older version", func(t *testing.T) {
 		t.Parallel()
 		dir := site(t, "[tools]\ncache_directory = \"cache\"\n", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")})
 		if err := os.Mkdir(filepath.Join(dir, "cache"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		old := filepath.Join(dir, "cache", strings.Repeat("0a", 32))
-		const entry = "toolsrv compiled code 1\n and what that version has compiled"
+		const entry = "toolsrv compiled code 1\n and the code that that version has compiled"
 		put(t, old, []byte(entry))
 		s := start(t, dir)
 		if a := s.post("/shop/echo", order); a.status != http.StatusOK {
@@ -114,7 +114,7 @@ func TestOtherVersions(t *testing.T) {
 		}
 		for _, line := range s.log.all() {
 			if strings.Contains(line, `"level":"WARN"`) && strings.Contains(line, "cache") || strings.Contains(line, `"level":"ERROR"`) {
-				t.Errorf("nothing is wrong, but it says %s", line)
+				t.Errorf("nothing is wrong, but the server logs %s", line)
 			}
 		}
 	})

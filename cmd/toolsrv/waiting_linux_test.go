@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// figure returns a number that the system has for the service, such as VmRSS, in KiB.
+// figure returns a number that the system reports about the service, such as VmRSS, in KiB.
 func (s *service) figure(name string) int64 {
 	s.t.Helper()
 	for line := range strings.Lines(string(testkit.Read(s.t, "/proc", strconv.Itoa(s.cmd.Process.Pid), "status"))) {
@@ -26,7 +26,7 @@ func (s *service) figure(name string) int64 {
 			return n
 		}
 	}
-	s.t.Fatalf("the system tells no %s", name)
+	s.t.Fatalf("the system does not report %s", name)
 	return 0
 }
 
@@ -42,7 +42,7 @@ func TestWaitingCalls(t *testing.T) {
 		most  = 200 // KiB
 	)
 	if most := account.MachineDescriptors(); most < 3*calls {
-		t.Skipf("a process may have %d descriptors only: each call takes two of the service, and two of the test", most)
+		t.Skipf("a process may have only %d descriptors, and each call takes two in the service and two in the test", most)
 	}
 	var inside sync.WaitGroup
 	release := make(chan struct{})
@@ -94,16 +94,16 @@ http_timeout = "5m"
 		t.Fatalf("a call has ended before all had begun: %v", err)
 	}
 	each, more := (s.figure("VmRSS")-resident)/calls, s.figure("Threads")-threads
-	t.Logf("each waiting call takes %d KiB; there are %d threads more than %d", each, more, threads)
+	t.Logf("each waiting call takes %d KiB; there are %d more threads than the %d before", each, more, threads)
 	if !testkit.Race(t) && each > most {
 		t.Errorf("each waiting call takes %d KiB, want %d at most", each, most)
 	}
 	if more > 50 {
-		t.Errorf("%d threads more than before", more)
+		t.Errorf("there are %d more threads than before", more)
 	}
 	for range 100 {
 		if a := s.post("/shop/echo", order); a.status != http.StatusOK {
-			t.Fatalf("beside those that wait, a call is answered with %d %s", a.status, a.body)
+			t.Fatalf("while the others wait, a call is answered with %d %s", a.status, a.body)
 		}
 	}
 	close(release)

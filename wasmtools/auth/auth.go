@@ -22,7 +22,7 @@ type Verifier interface {
 	Verify(r *http.Request) (*wasmtools.Principal, error)
 	// Scheme says how clients show their credentials. It is the same at every call.
 	Scheme() Scheme
-	// Open reports whether nobody needs credentials of this kind at the moment.
+	// Open reports whether callers need no credentials of this kind at the moment.
 	Open() bool
 	// Version returns a number that grows when Verify or Open may give another answer.
 	Version() uint64
@@ -41,10 +41,10 @@ type Scheme struct {
 	// Name and Description are the security scheme of OpenAPI documents: a name of the characters A-Z a-z 0-9 . _ -, and a JSON object.
 	Name        string
 	Description json.RawMessage
-	// Challenge is what WWW-Authenticate says to a request without valid credentials, such as "Bearer". If empty, nothing.
+	// Challenge is the value of WWW-Authenticate for a request without valid credentials, such as "Bearer". If it is empty, there is none.
 	Challenge string
-	// Refusal is the sentence that tells such a client what it lacks, if only this kind of credentials would do. If empty, "Invalid or
-	// missing credentials".
+	// Refusal is the sentence that tells such a client what it lacks, if no other kind of credentials is accepted. If it is empty, the
+	// sentence is "Invalid or missing credentials".
 	Refusal string
 }
 
@@ -77,7 +77,7 @@ func Dependency(verifiers ...Verifier) *Authenticator {
 	return &Authenticator{slices.Clone(verifiers)}
 }
 
-// Check returns nil, or why nobody is known to make the request: a *wasmtools.Error with CodeUnauthorized that does not say what was wrong with
+// Check returns nil, or the reason why no caller was identified: a *wasmtools.Error with CodeUnauthorized that does not say what was wrong with
 // its credentials, or the first error of a verifier.
 func (a *Authenticator) Check(r *http.Request) error {
 	_, err := a.Principal(r, wasmtools.Everybody())
@@ -89,7 +89,7 @@ func (a *Authenticator) Principal(r *http.Request, current *wasmtools.Principal)
 	for {
 		version := a.Version()
 		p, err := a.principal(r, current)
-		if a.Version() == version { // no verifier has changed while all were asked
+		if a.Version() == version { // no verifier has changed while they were all asked
 			return p, err
 		}
 	}
@@ -167,7 +167,7 @@ func (a *Authenticator) Schemes() (all []Scheme) {
 }
 
 // Challenges returns the values of WWW-Authenticate for a request without credentials: the challenges of Schemes or, where there are none,
-// of all verifiers. So a door that requires more than a principal has them even while nobody else needs credentials.
+// of all verifiers. So a door that requires more than a principal has challenges even while no other door needs credentials.
 func (a *Authenticator) Challenges() []string {
 	if all := challengesOf(a.Schemes()); len(all) > 0 {
 		return all
@@ -179,7 +179,7 @@ func (a *Authenticator) Challenges() []string {
 	return challengesOf(schemes)
 }
 
-// ChallengesFor returns what WWW-Authenticate says to this request, as Challenges does without one. A challenge with parameters replaces
+// ChallengesFor returns the values of WWW-Authenticate for one request, where Challenges has those for any. A challenge with parameters replaces
 // the same one without: clients look at the first.
 func (a *Authenticator) ChallengesFor(r *http.Request) []string {
 	all := a.Challenges()

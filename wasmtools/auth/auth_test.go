@@ -55,7 +55,7 @@ func TestBadTokens(t *testing.T) {
 				t.Error("RemoveToken: got true")
 			}
 			if check(a, "Bearer "+token) {
-				t.Error("the token is let in")
+				t.Error("the token is accepted")
 			}
 			if !check(a, "Bearer good") || check(a, "Bearer other") {
 				t.Error("a refused change had an effect")
@@ -143,16 +143,16 @@ func TestLastTokenRemoved(t *testing.T) {
 	a := newAuth(t, "good")
 	a.RemoveToken("good")
 	if !a.Open() || !check(a) {
-		t.Error("the last token is gone and the service is not open")
+		t.Error("the last token was removed, and the service is not open")
 	}
 	a.SetRequired(true)
 	if a.Open() || check(a) || check(a, "Bearer good") {
-		t.Error("tokens are required, and somebody is let in without any")
+		t.Error("tokens are required, and a caller without one is let in")
 	}
 }
 
-// TestHammer changes everything while requests run: a token that is always there must always be let in, one that
-// never was must never be, and no change may be lost.
+// TestHammer changes everything while requests run: a token that is always there must always be accepted, a
+// token that was never there must never be, and no change may be lost.
 // Proves: Secrets stay secret
 func TestHammer(t *testing.T) {
 	t.Parallel()
@@ -233,6 +233,6 @@ func TestSubscribe(t *testing.T) {
 	unsubscribe()
 	_ = a.AddToken("late")
 	if got, want := fmt.Sprint(told), "[true false true false]"; got != want {
-		t.Errorf("told %s, want %s", got, want)
+		t.Errorf("subscribers got %s, want %s", got, want)
 	}
 }

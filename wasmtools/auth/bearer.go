@@ -128,7 +128,7 @@ func (a *BearerTokenAuth) SetTokens(tokens []string) error {
 	return nil
 }
 
-// next returns the principal of a new token. a.mu is held.
+// next returns a principal for a new token. a.mu is held.
 func (a *BearerTokenAuth) next() *wasmtools.Principal {
 	a.numbered++
 	p, err := wasmtools.NewPrincipal("token-"+strconv.Itoa(a.numbered), wasmtools.OriginToken, "*")
@@ -165,7 +165,7 @@ func (a *BearerTokenAuth) Names() []string {
 	for _, p := range a.tokenSet.Load().tokens {
 		names = append(names, p.String())
 	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) }) // the numbers have no leading zeros
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) }) // shorter names come first, since numbers have no leading zeros
 	return names
 }
 

@@ -45,7 +45,7 @@ func TestHeaders(t *testing.T) {
 		{"other scheme", []string{"Basic s3cret"}, false},
 		{"longer scheme", []string{"BearerX s3cret"}, false},
 		{"letter that folds to another", []string{"Bearer \u017f3cret"}, false},
-		{"scheme with such a letter", []string{"\u0042ear\u0065r s3cret"}, true},
+		{"scheme with a letter that folds", []string{"\u0042ear\u0065r s3cret"}, true},
 		{"colon", []string{"Bearer: s3cret"}, false},
 		{"quotes", []string{`Bearer "s3cret"`}, false},
 		{"wrong case", []string{"Bearer S3CRET"}, false},

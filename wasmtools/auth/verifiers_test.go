@@ -44,7 +44,8 @@ func (b *badge) Subscribe(changed func()) func() {
 	return func() { b.tell = nil }
 }
 
-// TestAlternatives has several verifiers: one of them is enough, and none opens what another closes.
+// TestAlternatives has several verifiers: a caller that one of them identifies is let in, and an open verifier does not admit callers that another
+// one would refuse.
 // Proves: A caller reaches its own tools only
 func TestAlternatives(t *testing.T) {
 	t.Parallel()
@@ -61,22 +62,22 @@ func TestAlternatives(t *testing.T) {
 		{"a token", []string{"s3cret"}, badge{}, badge{}, token, "token-1"},
 		{"the first badge", []string{"s3cret"}, badge{}, badge{}, "X-Red: valid", "a Red"},
 		{"the second badge", []string{"s3cret"}, badge{}, badge{}, "X-Blue: valid", "a Blue"},
-		{"several: the first verifier has its say", []string{"s3cret"}, badge{}, badge{}, token + "; X-Red: valid", "token-1"},
+		{"several: the first verifier decides", []string{"s3cret"}, badge{}, badge{}, token + "; X-Red: valid", "token-1"},
 		{"a wrong token and a badge", []string{"s3cret"}, badge{}, badge{}, "Authorization: Bearer bad; X-Blue: valid", "a Blue"},
 		{"nothing", []string{"s3cret"}, badge{}, badge{}, "", "Invalid or missing credentials"},
 		{"a wrong token", []string{"s3cret"}, badge{}, badge{}, "Authorization: Bearer bad", "Invalid or missing credentials"},
 		{"a wrong badge", []string{"s3cret"}, badge{}, badge{}, "X-Red: forged", "Invalid or missing credentials"},
 		{"no tokens are set, but badges are asked for", nil, badge{}, badge{}, "", "Invalid or missing credentials"},
-		{"no tokens are set, and any is shown", nil, badge{}, badge{}, token, "Invalid or missing credentials"},
+		{"no tokens are set, and some token is shown", nil, badge{}, badge{}, token, "Invalid or missing credentials"},
 		{"one of three is closed", nil, badge{open: true}, badge{}, "", "Invalid or missing credentials"},
-		{"nothing but a token counts", []string{"s3cret"}, badge{open: true}, badge{open: true}, "", "Invalid or missing bearer token"},
+		{"only tokens are accepted", []string{"s3cret"}, badge{open: true}, badge{open: true}, "", "Invalid or missing bearer token"},
 		{"all are open", nil, badge{open: true}, badge{open: true}, "", "everybody"},
 		{"all are open, and a badge is shown", nil, badge{open: true}, badge{open: true}, "X-Red: valid", "a Red"},
-		{"all are open, and one is away", nil, badge{open: true, err: away}, badge{open: true}, "X-Red: valid", "everybody"},
+		{"all are open, and one fails", nil, badge{open: true, err: away}, badge{open: true}, "X-Red: valid", "everybody"},
 		{"a badge can't be checked", []string{"s3cret"}, badge{err: away}, badge{}, "X-Red: valid", "the issuer is away"},
 		{"one can't be checked, another is valid", []string{"s3cret"}, badge{err: away}, badge{}, "X-Red: valid; X-Blue: valid", "a Blue"},
 		{"a badge was revoked", []string{"s3cret"}, badge{}, badge{err: revoked}, "X-Blue: valid", "the badge was revoked"},
-		{"both fail: the first says why", []string{"s3cret"}, badge{err: away}, badge{err: revoked}, "X-Red: valid; X-Blue: valid", "the issuer is away"},
+		{"both fail: the first error counts", []string{"s3cret"}, badge{err: away}, badge{err: revoked}, "X-Red: valid; X-Blue: valid", "the issuer is away"},
 	} {
 		test.red.name, test.blue.name = "Red", "Blue"
 		a := auth.Dependency(newAuth(t, test.tokens...), &test.red, &test.blue)
@@ -97,7 +98,7 @@ func TestAlternatives(t *testing.T) {
 	}
 }
 
-// TestSchemes checks the list of the ways in which a request can be let in at the moment.
+// TestSchemes checks the list of schemes with which a request is let in at the moment.
 func TestSchemes(t *testing.T) {
 	t.Parallel()
 	tokens, red := newAuth(t), &badge{name: "Red", open: true}
@@ -111,7 +112,7 @@ func TestSchemes(t *testing.T) {
 			names = append(names, s.Name+" by "+s.Challenge)
 		}
 		if got := strings.Join(names, ", "); got != want || told != times || a.Open() != (want == "") {
-			t.Errorf("got %q, told %d times, open: %t; want %q and %d", got, told, a.Open(), want, times)
+			t.Errorf("got %q, %d notices of changes, open: %t; want %q and %d", got, told, a.Open(), want, times)
 		}
 	}
 	check("", 0)
@@ -127,7 +128,7 @@ func TestSchemes(t *testing.T) {
 	}
 	end()
 	if _ = tokens.SetTokens(nil); red.tell != nil || told != 2 {
-		t.Error("it is told after the end")
+		t.Error("the subscriber is called after its end")
 	}
 }
 

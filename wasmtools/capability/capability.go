@@ -25,14 +25,14 @@ type Kind struct {
 	Name string
 	// Module is the import module whose functions get the tool's grant.
 	Module string
-	// Set has the functions of Module. If nil, they are among those that every tool has.
+	// Set has the functions of Module. If it is nil, Module's functions are among those that every tool has.
 	Set *hostabi.Set
 	// Waits is whether a tool that needs it waits rather than computes, so that more of its calls run at a time.
 	Waits bool
 	// Keeps is whether it keeps something in the state of the process.
 	Keeps bool
 	// A need in a manifest is a list or an object. Word checks an entry of a list. Object checks an object, which all tools of the module
-	// share. Where both are nil, the need is true.
+	// share. If both are nil, a need is just the value true.
 	Word   func(string) error
 	Object func(json.RawMessage) error
 	// New returns the rule of a grant that says nothing yet.
@@ -48,7 +48,7 @@ type Kind struct {
 	// capability of an embedding program may leave it nil.
 	Suggest func(n wasmtools.Need) string
 	// Reaches returns what a value of Decide, which is not nil, lets a tool reach, in an order that does not change. So whoever reviews a
-	// configuration sees what is enforced. If nil, what the tool declares that it needs.
+	// configuration sees what is enforced. If Reaches is nil, a tool reaches what it declares that it needs.
 	Reaches func(value any) []Reached
 	// Open is called once in a process.
 	Open func(h Host) Configure
@@ -68,10 +68,10 @@ type Rules map[string]Rule
 
 // A Host is what capabilities can use for as long as the process runs.
 type Host struct {
-	// Table returns the table of the tools that tools may call, and Invoker calls them. Invoker may be nil: there are none.
+	// Table returns the table of the tools that tools may call, and Invoker calls them. Invoker may be nil: then tools can call no tools.
 	Table   func() *wasmtools.RouteTable
 	Invoker invoke.Invoker
-	// Connections bounds how many connections tools have to the services that they ask. If nil, any number.
+	// Connections bounds how many connections tools have to services. If it is nil, they may have any number.
 	Connections Room
 	// Logger gets a line for what goes wrong outside of calls.
 	Logger *slog.Logger
@@ -99,7 +99,7 @@ type Configuration struct {
 	Given []Given
 	// Secrets are all secrets of the configuration.
 	Secrets *Secrets
-	// State is where a kind that Keeps something stores it. If nil, there is none.
+	// State is where a kind that Keeps something stores it. If it is nil, there is no such place.
 	State *Store
 }
 
@@ -119,7 +119,7 @@ type Reached struct {
 	Entry      string `json:"entry" description:"What is reached, such as a URL or the name of a secret."`
 	// Detail says more about it, such as the directory behind a name, or is empty.
 	Detail string `json:"detail,omitempty" description:"More about it, such as the directory behind a name."`
-	// Own is whether each caller reaches its own; a caller without a lasting name then reaches nothing.
+	// Own is whether each caller reaches its own, such as a secret. A caller without a lasting name then reaches nothing.
 	Own bool `json:"own,omitempty" description:"Whether it is the caller's own, which no other caller can reach."`
 }
 
@@ -128,10 +128,10 @@ func (r Reached) Compare(other Reached) int {
 	return cmp.Or(strings.Compare(r.Capability, other.Capability), strings.Compare(r.Entry, other.Entry), strings.Compare(r.Detail, other.Detail))
 }
 
-// Settings are JSON that functions read with [hostcall.Call.Settings], also while the tool starts. One kind has them.
+// Settings are JSON that functions read with [hostcall.Call.Settings], also while the tool starts. Only one kind has such values.
 type Settings json.RawMessage
 
-// Principal returns on whose behalf the tool of a call runs, or nil while it starts.
+// Principal returns the principal on whose behalf a call's tool runs, or nil while the tool starts.
 func Principal(c *hostabi.Call) *wasmtools.Principal {
 	if of, ok := (*hostcall.Call)(c).Principal().(interface{ Who() *wasmtools.Principal }); ok {
 		return of.Who()
@@ -165,7 +165,7 @@ type Finding struct {
 	Line int `json:"line,omitempty"`
 	// Message says what is wrong there, and what to do.
 	Message string `json:"message"`
-	// Warning says that nothing is wrong, but that much is granted.
+	// Warning says that nothing is wrong, but that very much is granted.
 	Warning bool `json:"warning"`
 	// Capability is the name of the capability that the finding is about, and Entry the entry of a need. Either may be empty.
 	Capability string `json:"-"`

@@ -15,7 +15,7 @@ type Secrets secret.View
 // Has reports whether there is a secret with that name.
 func (s *Secrets) Has(name string) bool { return (*secret.View)(s).Has(name) }
 
-// Value returns a secret. Calls that began under another configuration have the values of theirs. The error says which one is missing.
+// Value returns a secret. Calls that began under another configuration get that configuration's values. The error says which secret is missing.
 func (s *Secrets) Value(name string) (string, error) { return (*secret.View)(s).Secret(name) }
 
 // Without returns b without the secrets with those names: b itself if it has none. It finds their former values, too.
@@ -23,8 +23,8 @@ func (s *Secrets) Without(b []byte, names ...string) []byte {
 	return (*secret.View)(s).Redactor(secret.NamesOf(names...)).Bytes(b)
 }
 
-// A Store is where a capability keeps values that outlive a call and the process, apart from those of all others. How much it keeps, and
-// for which of its tools, is up to the capability. A key has 1 KiB at most, and a value 1 MiB. The methods may wait for the disk: a host
+// A Store is where a capability keeps values that outlive a call and the process, apart from the values of all other capabilities. How
+// much it keeps, and for which tools, is up to the capability. A key has 1 KiB at most, and a value 1 MiB. The methods may wait for the disk: a host
 // function calls them in f of [github.com/toolsrv/toolsrv/runtime/hostabi.Call.Wait]. It is safe for concurrent use.
 type Store state.Keep
 
@@ -34,7 +34,7 @@ func (s *Store) Get(ctx context.Context, key string) (value []byte, ok bool, err
 	return entry.Value, ok, err
 }
 
-// Set keeps a value for as long as ttl says; 0 means for ever. A write that has returned without an error is durable.
+// Set keeps a value for as long as ttl says; 0 means forever. A write that has returned without an error is durable.
 func (s *Store) Set(ctx context.Context, key string, value []byte, ttl time.Duration) error {
 	_, err := (*state.Keep)(s).Space().Set(ctx, key, value, state.Any, state.SetOptions{TTL: ttl})
 	return err

@@ -1,5 +1,5 @@
-// Package gotool makes tools from Go functions. A program that embeds the server gives it such tools beside the files' tools, or without
-// any.
+// Package gotool makes tools from Go functions. A program that embeds the server can serve such tools alone, or beside the tools from
+// files.
 package gotool
 
 import (
@@ -34,8 +34,8 @@ func New[In, Out any](name, description string, f func(ctx context.Context, in I
 	return NewWithCall(name, description, func(ctx context.Context, _ *wasmtools.Call, in In) (Out, error) { return f(ctx, in) })
 }
 
-// NewWithCall is [New] for a function that needs its call: call.Principal is who calls, call.Log says something before the
-// result, and call.Progress how far it is. f must not keep the call.
+// NewWithCall is [New] for a function that needs its call: call.Principal is the caller, call.Log sends a line before the
+// result, and call.Progress reports how far the call is. f must not keep the call.
 func NewWithCall[In, Out any](name, description string, f func(ctx context.Context, call *wasmtools.Call, in In) (Out, error)) *wasmtools.Tool {
 	n := &function[In, Out]{f: f}
 	t, err := newTool(name, description, n, reflect.TypeFor[In](), reflect.TypeFor[Out]())
@@ -49,7 +49,7 @@ func NewWithCall[In, Out any](name, description string, f func(ctx context.Conte
 	return t
 }
 
-// newTool is the part of New that is the same for all types.
+// newTool is the part of New that does not depend on the types.
 func newTool(name, description string, caller wasmtools.Caller, in, out reflect.Type) (*wasmtools.Tool, error) {
 	t := &wasmtools.Tool{Name: strings.TrimPrefix(name, "/"), Description: description, Caller: caller}
 	if i := strings.LastIndexByte(t.Name, '/'); i >= 0 {
@@ -85,7 +85,7 @@ type function[In, Out any] struct {
 	results typed.Results
 }
 
-// IsRunner says that results are JSON, and that clients may see errors as they are.
+// IsRunner marks a Caller whose results are JSON, and whose errors clients may see as they are.
 func (*function[In, Out]) IsRunner() {}
 
 // Call decodes the arguments, calls the function and encodes its result.

@@ -106,7 +106,7 @@ func TestNewOutcomes(t *testing.T) {
 	}
 }
 
-// TestNewConcurrently calls one tool from many goroutines: nothing of one call is in another.
+// TestNewConcurrently calls one tool from many goroutines: no call sees the data of another.
 func TestNewConcurrently(t *testing.T) {
 	t.Parallel()
 	tool := gotool.New("buy", "Buy things.", buy)
@@ -139,7 +139,7 @@ func TestNewRefuses(t *testing.T) {
 		{"the service's path", func() { gotool.New("tools", "F.", good) }, `/tools is reserved for the service`},
 		{"no description", func() { gotool.New("add", " ", good) }, `it has no description`},
 		{"no function", func() { gotool.New[in, int]("add", "F.", nil) }, `it has no function`},
-		{"no function of its call", func() { gotool.NewWithCall[in, int]("add", "F.", nil) }, `it has no function`},
+		{"no function with a call", func() { gotool.NewWithCall[in, int]("add", "F.", nil) }, `it has no function`},
 		{"arguments that are no object", func() { gotool.New("f", "F.", func(context.Context, int) (int, error) { return 0, nil }) }, `arguments: int is not a JSON object`},
 		{"a type that JSON can't hold", func() {
 			gotool.New("f", "F.", func(context.Context, struct{ C chan int }) (int, error) { return 0, nil })
@@ -152,7 +152,7 @@ func TestNewRefuses(t *testing.T) {
 				return 0, nil
 			})
 		}, `did you mean "description"?`},
-		{"a pattern that is none", func() {
+		{"an invalid pattern", func() {
 			gotool.New("f", "F.", func(context.Context, struct {
 				A string `pattern:"("`
 			}) (int, error) {

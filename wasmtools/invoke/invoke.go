@@ -1,4 +1,4 @@
-// Package invoke is how a program calls tools, and hears of calls. Whatever door a call comes through, it is made in one way: the
+// Package invoke is how a program calls tools, and is told of calls. Whatever door a call comes through, the same rules apply: the
 // principal's scopes, switches, limits and the tool's schema apply.
 package invoke
 
@@ -12,7 +12,7 @@ import (
 // An Invoker calls tools. It is safe for concurrent use. A call that fails ends with a [wasmtools.Error], which a door translates.
 type Invoker interface {
 	// Call calls the tool of a route. Before it, call.Arguments are as the client sent them; afterwards they have the defaults filled in.
-	// If the call has a client, that client's current generation and principal count, since they may have changed while the arguments were
+	// If the call has a client, the client's current generation and principal are used, since they may have changed while the arguments were
 	// read. A large result counts until the client has been answered. The error is a *wasmtools.Error. A panic of a Go function reaches the
 	// caller.
 	Call(ctx context.Context, route wasmtools.Route, call *wasmtools.Call) (result []byte, err error)
@@ -32,7 +32,7 @@ func Find(g *wasmtools.Generation, path string, p *wasmtools.Principal) (wasmtoo
 	return wasmtools.Route{}, &wasmtools.Error{Code: wasmtools.CodeNotFound}
 }
 
-// NotYet returns the error with CodeNotReady for a path that has no tool, but may have one in a moment; if nil, it won't. The path "/"
+// NotYet returns the error with CodeNotReady for a path that has no tool, but may have one in a moment, and nil for any other path. The path "/"
 // means any, for a door whose clients use something other than paths.
 func NotYet(g *wasmtools.Generation, path string) *wasmtools.Error {
 	if !g.Coming(path) {
@@ -41,11 +41,11 @@ func NotYet(g *wasmtools.Generation, path string) *wasmtools.Error {
 	return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "There is no such tool yet, but files that may contain it are still being read; try again."}
 }
 
-// An Observer is told that calls begin and end, for metrics, traces, an audit trail or a journal. Each call is told once: either it was
-// refused, or it began and ended. Package web tells its own observers what is refused before it is a call.
+// An Observer is told that calls begin and end, for metrics, traces, an audit trail or a journal. Each call is reported once: either as
+// refused, or as begun and later ended. Package web tells its own observers what is refused before it is a call.
 //
-// The methods are called concurrently, and the call's client waits for them. The Record, and all that it has, must be neither changed nor
-// kept.
+// The methods are called concurrently, and the call's client waits for them. The Record, and everything in it, must be neither changed
+// nor kept.
 type Observer interface {
 	// Began is told that a call begins, once its arguments have been read and before they are checked. It returns ctx, or a context made of
 	// it: the call goes on with that, into the tool, into host functions, and into the calls inside it.
@@ -66,14 +66,14 @@ type Record struct {
 	// Tool has the version and the digest. It is the same value for as long as the tool is served unchanged, and may be used as a key. It is
 	// nil where a call was refused before its tool was found.
 	Tool *wasmtools.Tool
-	// Path is the tool's. Without a Tool, it is what was asked for, which may be any text of a guest.
+	// Path is the tool's path. Without a Tool, it is the requested path, which may be any text that a guest has chosen.
 	Path string
 	// Depth is how many calls the call is inside: 0 for one that a client made.
 	Depth int
-	// Arguments are the client's, without the defaults, or what was read of them. Result is empty where the call failed. They are the
+	// Arguments are the client's, without the defaults, or the part of them that was read. Result is empty where the call failed. They are the
 	// bytes themselves, which cost nothing until an observer copies them.
 	Arguments, Result []byte
-	// Error is why the call failed, with the cause that its client is not shown. If nil, it has a result.
+	// Error is why the call failed, with the cause that its client is not shown. It is nil if there is a result.
 	Error *wasmtools.Error
 	// Took is how long the call took, and Times are its phases.
 	Took  time.Duration

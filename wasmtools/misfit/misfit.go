@@ -13,7 +13,7 @@ import (
 type Error struct {
 	// Message is a sentence.
 	Message string
-	// Violations are all reasons, or as many as are listed.
+	// Violations are all the reasons, or the first of them if there are too many to list.
 	Violations []Violation
 }
 

@@ -20,9 +20,9 @@ import (
 //
 //	Principal(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error)
 //
-// Principal says who makes the request. It is called after Check, and concurrently like that. current is what the dependencies before this
-// one found, at first [wasmtools.Everybody]. Principal returns current or another principal, never nil. An error refuses the request, as
-// one from Check does.
+// Principal says who makes the request. It is called after Check and, like Check, concurrently. current is the principal that the
+// dependencies before this one returned, at first [wasmtools.Everybody]. Principal returns current or another principal, never nil. An error refuses
+// the request, as one from Check does.
 //
 //	Schemes() []auth.Scheme
 //	Subscribe(changed func()) (unsubscribe func())

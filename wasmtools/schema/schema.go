@@ -19,7 +19,7 @@ func Compile(text json.RawMessage) (*Schema, error) {
 	return (*Schema)(s), err
 }
 
-// CompileParameters compiles the schema of a tool's arguments. It fails as Compile does, and if the schema allows anything but objects.
+// CompileParameters compiles the schema of a tool's arguments. It fails as Compile does, and also if the schema allows values other than objects.
 func CompileParameters(text json.RawMessage) (*Schema, error) {
 	s, err := schemas.CompileParameters(text)
 	return (*Schema)(s), err

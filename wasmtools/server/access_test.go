@@ -90,7 +90,7 @@ func TestHostileHosts(t *testing.T) {
 		{"none", "GET /tools HTTP/1.1\r\n\r\n", 400},
 		{"empty", "GET /tools HTTP/1.1\r\nHost:\r\n\r\n", 421},
 		{"none in HTTP/1.0", "GET /tools HTTP/1.0\r\n\r\n", 421},
-		{"none in HTTP/1.0, a probe", "GET /healthz HTTP/1.0\r\n\r\n", 200},
+		{"no host in HTTP/1.0, a probe", "GET /healthz HTTP/1.0\r\n\r\n", 200},
 		{"two", "GET /tools HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n", 400},
 		{"two, the same", "GET /tools HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n", 400},
 		{"two in one", "GET /tools HTTP/1.1\r\nHost: localhost, evil.example\r\n\r\n", 400},
@@ -102,12 +102,12 @@ func TestHostileHosts(t *testing.T) {
 		{"user", "GET /tools HTTP/1.1\r\nHost: localhost@evil.example\r\n\r\n", 400},
 		{"zone", "GET /tools HTTP/1.1\r\nHost: [::1%25lo]\r\n\r\n", 421},
 		{"not ASCII", "GET /tools HTTP/1.1\r\nHost: l\u00f6calhost\r\n\r\n", 400},
-		{"a blank before it", "GET /tools HTTP/1.1\r\nHost : localhost\r\n\r\n", 400},
+		{"a blank before the colon", "GET /tools HTTP/1.1\r\nHost : localhost\r\n\r\n", 400},
 		{"forwarded", "GET /tools HTTP/1.1\r\nHost: evil.example\r\nX-Forwarded-Host: localhost\r\nForwarded: host=localhost\r\n\r\n", 421},
 		{"forwarded from evil", "GET /tools HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-Host: evil.example\r\n\r\n", 200},
 		{"all paths", "OPTIONS * HTTP/1.1\r\nHost: evil.example\r\n\r\n", 421},
 		{"a tunnel", "CONNECT localhost:80 HTTP/1.1\r\nHost: evil.example\r\n\r\n", 404},
-		{"a tunnel to evil", "CONNECT evil.example:80 HTTP/1.1\r\nHost: localhost\r\n\r\n", 421},
+		{"a tunnel to another host", "CONNECT evil.example:80 HTTP/1.1\r\nHost: localhost\r\n\r\n", 421},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -219,7 +219,7 @@ func TestPageInBrowser(t *testing.T) {
 		t.Fatalf("the list: got %v %s (%v)", a, body, err)
 	}
 	if a, _, err := app.fetch(http.MethodGet, r.url+"/tools", http.Header{"Authorization": {"Bearer sesame"}, "If-None-Match": {a.Header.Get("ETag")}}, ""); err != nil || a.StatusCode != 304 {
-		t.Errorf("the list again: got %v (%v)", a, err)
+		t.Errorf("reading the list again: got %v (%v)", a, err)
 	}
 	if a, body, err := app.fetch(http.MethodPost, r.url+"/shop/echo", http.Header{"Content-Type": {"application/json"}}, `{}`); err != nil || a.StatusCode != 401 {
 		t.Errorf("without a token: got %v %s (%v)", a, body, err)
@@ -242,13 +242,13 @@ func TestPageInBrowser(t *testing.T) {
 		t.Errorf("every origin: got %v %s (%v)", a, body, err)
 	}
 	if strings.Contains(r.log.String(), "any web page") {
-		t.Error("the log warns of pages though they need a token")
+		t.Error("the log warns about pages although they need a token")
 	}
 	if err := r.Reload(changed(c, func(c *config.Config) { c.Server.CORSOrigins, c.Auth.Tokens = []string{"*"}, nil })); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(r.log.String(), "any web page") {
-		t.Error("the log doesn't warn of pages that need no token")
+		t.Error("the log doesn't warn about pages that need no token")
 	}
 	if err := r.Reload(changed(c, func(c *config.Config) { c.Server.CORSOrigins = nil })); err != nil {
 		t.Fatal(err)
@@ -289,10 +289,10 @@ func TestRebinding(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := call(); got != http.StatusOK {
-		t.Errorf("as a host of the server: got %d", got)
+		t.Errorf("with the name among the server's hosts: got %d", got)
 	}
 	if err := r.Reload(changed(c, func(c *config.Config) { c.Server.Hosts, c.Tools.Disabled = []string{"a b"}, []string{"shop"} })); err == nil {
-		t.Error("a host with a blank is no error")
+		t.Error("a host with a blank is not refused")
 	}
 	if got := call(); got != http.StatusOK {
 		t.Errorf("after a refused reload: got %d", got)

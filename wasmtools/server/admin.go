@@ -55,8 +55,8 @@ func (s administered) Slow() []slow.Call { return s.slow.List() }
 // Principals returns the callers that are known by name.
 func (s administered) Principals() []*wasmtools.Principal { return s.inForce().auth.Principals() }
 
-// isOff reports whether the door is switched off in a generation; nil means the current one. It is if the configuration says so, or if it says
-// nothing and there are no tokens with names, whose callers may use the door for themselves.
+// isOff reports whether the door is switched off in a generation; nil means the current one. It is off if the configuration says so, or if the
+// configuration says nothing and there are no tokens with names: callers with such tokens may use the door for themselves.
 func (s administered) isOff(g *wasmtools.Generation) bool {
 	now := s.under(g)
 	return now.Admin.Disabled || !now.Admin.Enabled && now.named.Open()

@@ -70,7 +70,7 @@ type attempt struct {
 	typ     string // the type of the body, in place of JSON
 }
 
-// try makes an attempt with arguments that are never valid, which callers who are not let in must not be told.
+// try makes an attempt with arguments that are never valid. Only callers who are let in may be told that the arguments are not valid.
 func try(t *testing.T, r *running, o *admin.Operation, a attempt) (status int, body string) {
 	t.Helper()
 	q, err := http.NewRequestWithContext(t.Context(), o.Method, r.url+door.Path+o.Path(), nil)
@@ -170,7 +170,7 @@ func TestAdminIsNeverOpen(t *testing.T) {
 			"a link of another site":   {token: "ann", headers: page("", "cross-site")},
 			"nothing":                  {},
 		}, map[string]int{"a page of another origin": 403, "a link of another site": 403, "nothing": 401}},
-		{"nobody has to show anything", open, staff{open: true}, map[string]attempt{
+		{"no credentials are needed", open, staff{open: true}, map[string]attempt{
 			"nothing": {}, "a wrong token": {token: "mallory"}, "a token of tools": {token: "eve"}, "changes": {token: "ann"},
 		}, map[string]int{"nothing": 401, "a wrong token": 401, "a token of tools": 403, "changes": 200}},
 		{"switched off", off, staff{}, map[string]attempt{
@@ -184,7 +184,7 @@ func TestAdminIsNeverOpen(t *testing.T) {
 				for name, a := range of.tries {
 					want := of.want[name]
 					switch {
-					case o.Role == "" && want == 403 && (a.token == "eve" || a.token == "max"): // it is for all identified callers
+					case o.Role == "" && want == 403 && (a.token == "eve" || a.token == "max"): // this operation is for all identified callers
 						want = 200
 					case o.Changes() && o.Role != "" && a.token == "bob", o.Local && want == 200:
 						want = 403
@@ -199,7 +199,7 @@ func TestAdminIsNeverOpen(t *testing.T) {
 				if !o.Changes() {
 					continue
 				}
-				for _, typ := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"} { // as a form would send it
+				for _, typ := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"} { // the types that a form can send
 					if status, body := try(t, r, &o, attempt{token: "ann", typ: typ}); status != 415 && status != 404 {
 						t.Errorf("%s, a body of type %s: got %d %s", o.Name, typ, status, body)
 					}
@@ -234,7 +234,7 @@ func TestAdminReload(t *testing.T) {
 func TestAdminDisabled(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() < 0 {
-		t.Skip("this system doesn't say who opens a socket")
+		t.Skip("this system doesn't say which user connects to a socket")
 	}
 	const token = "declared-by-the-operator"
 	declared := fmt.Sprintf("[[auth.token]]\nname = \"declared\"\nsha256 = \"%x\"\nscopes = [\"admin\"]\n", sha256.Sum256([]byte(token)))
@@ -290,7 +290,7 @@ func TestAdminDisabled(t *testing.T) {
 	}
 }
 
-// TestAdminDocument checks that the document has all operations, and is only for those who may use them.
+// TestAdminDocument checks that the document has all operations, and only callers who may use them get it.
 func TestAdminDocument(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -331,10 +331,10 @@ func TestAdminSocket(t *testing.T) {
 		before func(path string) error
 		named  bool // the configuration names the socket
 		served bool
-		want   string // in the log or the error
+		want   string // a text in the log or in the error
 	}{
 		"nothing is there": {func(string) error { return nil }, false, true, "administered over a socket"},
-		"one that a server has left": {func(path string) error {
+		"a socket that a server has left behind": {func(path string) error {
 			l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", path)
 			if err == nil {
 				l.(*net.UnixListener).SetUnlinkOnClose(false)
@@ -342,9 +342,9 @@ func TestAdminSocket(t *testing.T) {
 			}
 			return err
 		}, false, true, "administered over a socket"},
-		"a file":               {func(path string) error { return os.WriteFile(path, []byte("mine"), 0o600) }, false, false, "is not a socket"},
-		"a file that is named": {func(path string) error { return os.WriteFile(path, []byte("mine"), 0o600) }, true, false, "is not a socket"},
-		"a link":               {func(path string) error { return os.Symlink("/dev/null", path) }, false, false, "is not a socket"},
+		"a file":                        {func(path string) error { return os.WriteFile(path, []byte("mine"), 0o600) }, false, false, "is not a socket"},
+		"a file with the socket's name": {func(path string) error { return os.WriteFile(path, []byte("mine"), 0o600) }, true, false, "is not a socket"},
+		"a link":                        {func(path string) error { return os.Symlink("/dev/null", path) }, false, false, "is not a socket"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

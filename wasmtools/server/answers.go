@@ -11,7 +11,7 @@ import (
 // answers requests /healthz from the server at an address, over a new connection, with TLS or without.
 func answers(ctx context.Context, at net.Addr, secured bool) error {
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, at.Network(), at.String()) // for the unspecified address, one of this machine's own
+	conn, err := d.DialContext(ctx, at.Network(), at.String()) // instead of the unspecified address, one of this machine's own
 	if err != nil {
 		return err
 	}
@@ -19,7 +19,7 @@ func answers(ctx context.Context, at net.Addr, secured bool) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	if secured {
-		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) // only this process can answer there
+		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) // a listener on a port of this machine: only this process can answer there
 	}
 	if _, err := conn.Write([]byte("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
-// TestAnswers calls Answers of several servers: of one that runs, on all addresses and with all places taken, one that is stopping while a call runs,
+// TestAnswers calls Answers on several servers: one that runs, on all addresses and with all places taken; one that is stopping while a call runs;
 // and one that accepts no connections.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
@@ -54,10 +54,10 @@ func TestAnswers(t *testing.T) {
 	idle := build(t, settings(t))
 	t.Cleanup(func() { _ = errors.Join(idle.Close(), idle.of.Close()) })
 	if err := ask(idle, 50*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a server that accepts nothing: got %v, want the end of the time", err)
+		t.Errorf("a server that accepts no connections: got %v, want a timeout", err)
 	}
 	_ = idle.Close()
 	if err := ask(idle, patience); !errors.As(err, new(*net.OpError)) {
-		t.Errorf("a server that is closed: got %v, want that it can't be reached", err)
+		t.Errorf("a closed server: got %v, want an error that it can't be reached", err)
 	}
 }

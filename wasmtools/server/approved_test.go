@@ -39,7 +39,7 @@ func replace(t *testing.T, path string, content []byte) {
 	}
 }
 
-// fetched returns the answer to a GET, and its tag.
+// fetched sends a GET, and returns the answer and its ETag.
 func fetched(t *testing.T, r *running, path, token, ifNoneMatch string) (status int, body, tag string) {
 	t.Helper()
 	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+path, nil)
@@ -60,7 +60,7 @@ func fetched(t *testing.T, r *running, path, token, ifNoneMatch string) (status 
 	return a.StatusCode, string(text), a.Header.Get("Etag")
 }
 
-// spoken returns the answer to an MCP message.
+// spoken sends an MCP message, and returns the answer.
 func spoken(t *testing.T, r *running, token, method, name, params string) string {
 	t.Helper()
 	body, err := io.ReadAll(r.ask("/mcp", method, name, params, "Authorization", "Bearer "+token).Body)
@@ -71,7 +71,8 @@ func spoken(t *testing.T, r *running, token, method, name, params string) string
 }
 
 // TestApproved binds tokens of every origin to the fingerprint of a tool. When what clients see of the tool changes, calls are refused with the
-// reason, and the tool is in none of their lists; when it changes back, all is as before. A token without a fingerprint is not affected.
+// reason, and the tool disappears from these callers' lists. When the tool changes back, everything is as before. A token without a fingerprint is
+// not affected.
 // Proves: A caller reaches its own tools only
 func TestApproved(t *testing.T) {
 	t.Parallel()
@@ -118,7 +119,7 @@ func TestApproved(t *testing.T) {
 			}
 			for _, more := range []string{"pin/echo", "pin", "*", "pin/trap@" + prints["/pin/trap"], "pin/echo@" + prints["/shop/echo"]} {
 				if _, _, err := r.of.Tokens.Attenuate(t.Context(), of(issued), tokens.Spec{Name: "more", Scopes: []string{more}}); err == nil {
-					t.Errorf("a token with %s has made one with %s", bound, more)
+					t.Errorf("a token with %s could make one with %s", bound, more)
 				}
 			}
 			again, _, err := r.of.Tokens.Attenuate(t.Context(), of(issued), tokens.Spec{Name: "same", Scopes: []string{bound}})
@@ -150,10 +151,10 @@ func TestApproved(t *testing.T) {
 					}
 					if before := tags[name+path]; before != "" {
 						if status, _, _ := fetched(t, r, path, token, before); (status == http.StatusNotModified) != (before == tag) {
-							t.Errorf("%s: %s: got %d for the tag %s, and the list has %s", name, path, status, before, tag)
+							t.Errorf("%s: %s: got %d for the ETag %s, and the list has %s", name, path, status, before, tag)
 						}
 						if before == tag {
-							t.Errorf("%s: %s has the tag of the list before", name, path)
+							t.Errorf("%s: %s still has the ETag of the earlier list", name, path)
 						}
 					}
 					tags[name+path] = tag
@@ -195,7 +196,7 @@ func TestApproved(t *testing.T) {
 			}
 			why := explained(t, c, "issued", "pin/echo")
 			if why.Allowed || !strings.Contains(fmt.Sprint(why.Rules), "look at what clients see of it, and then give the caller the scope pin/echo@") {
-				t.Errorf("it is explained: %+v", why)
+				t.Errorf("the explanation is %+v", why)
 			}
 			if err := r.Reload(c); err != nil { // another configuration with the same files changes nothing
 				t.Fatal(err)

@@ -29,7 +29,7 @@ func (a attempts) Answered(answer *web.Answer) {
 	switch failed.Code {
 	case wasmtools.CodeUnauthorized, wasmtools.CodeForbidden, wasmtools.CodeHostNotAllowed, wasmtools.CodeOriginNotAllowed:
 	default:
-		return // the attempt failed rather than being refused; the operation records that if it had begun
+		return // the attempt was not refused but failed; if the operation had begun, it records that itself
 	}
 	e := audit.Entry{
 		Action:    credential.Mask(admin.ActionOf(strings.TrimPrefix(answer.Request().URL.Path, door.Path))),

@@ -61,7 +61,7 @@ func TestAudit(t *testing.T) {
 		}
 	}
 	if err := r.Reload(changed(granted, func(c *config.Config) { c.Server.Hosts = []string{"a b"} })); err == nil {
-		t.Error("a wrong configuration is taken up")
+		t.Error("a wrong configuration is put in force")
 	}
 	many := changed(granted, func(c *config.Config) {
 		for i := range 1000 {
@@ -78,7 +78,7 @@ func TestAudit(t *testing.T) {
 		}
 	}
 	try(t, r, &add, attempt{token: "ann"})                                 // no such operation exists, so this is not an attempt
-	try(t, r, &admin.Operation{Name: "no such", Method: "GET"}, attempt{}) // and neither is reading
+	try(t, r, &admin.Operation{Name: "no such", Method: "GET"}, attempt{}) // reading is not an attempt to change something, either
 
 	all := audited[admin.Audit](t, r, "audit")
 	want := []string{ // the beginning of each entry
@@ -154,7 +154,7 @@ func TestAuditIsNotFilled(t *testing.T) {
 	}
 	token := secret
 	secret = "tsv_nobody"
-	for range 120 { // strangers' attempts don't hide others
+	for range 120 { // attempts of strangers don't hide those of others
 		if status := attenuate(`{}`); status != http.StatusUnauthorized {
 			t.Fatalf("a stranger got %d", status)
 		}
@@ -206,14 +206,14 @@ func TestAuditIsKept(t *testing.T) {
 			for _, line := range []string{fmt.Sprintf(`toolsrv_reloads_total{outcome="ok"} %d`, ok),
 				fmt.Sprintf(`toolsrv_reloads_total{outcome="not_audited"} %d`, prevented), fmt.Sprint(`toolsrv_reload_failed `, prevented)} {
 				if !strings.Contains(text, "\n"+line+"\n") {
-					t.Errorf("the metrics don't tell %s", line)
+					t.Errorf("the metrics lack %s", line)
 				}
 			}
 		})
 	}
 }
 
-// TestAuditOfWhatIsSoAlready asks for each change twice: the audit has it once. The audit also says who has made a copy of the state.
+// TestAuditOfWhatIsSoAlready makes each change twice: the audit has only the first one. The audit also says who has copied the state.
 func TestAuditOfWhatIsSoAlready(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -251,7 +251,7 @@ func TestAuditOfWhatIsSoAlready(t *testing.T) {
 		}
 	}
 	if _, err := over.Do(t.Context(), "disable", admin.Switched{Names: []string{"shop/echo"}, Reason: "it echoes"}, "999"); err == nil || !strings.Contains(err.Error(), "expected") {
-		t.Errorf("what is so already, and was at another version: %v", err)
+		t.Errorf("a change that has already been made, with another version: %v", err)
 	}
 	if err := over.Copy(t.Context(), "state backup", io.Discard); err != nil {
 		t.Fatal(err)

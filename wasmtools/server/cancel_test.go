@@ -50,7 +50,7 @@ func TestClientGone(t *testing.T) {
 		{"reports, over MCP", mcpCall("reports-t0"), `"progress":3`},
 	} {
 		var took []time.Duration
-		for len(took) < 10 || len(took) < 100 && slices.Min(took) > 5*time.Millisecond { // on a busy machine, most guests wait for a processor
+		for len(took) < 10 || len(took) < 100 && slices.Min(took) > 5*time.Millisecond { // on a busy machine, most guests would wait for a processor
 			conn := r.dial()
 			if _, err := io.WriteString(conn, test.sends); err != nil {
 				t.Fatal(err)
@@ -67,9 +67,9 @@ func TestClientGone(t *testing.T) {
 			took = append(took, time.Since(begun))
 		}
 		slices.Sort(took)
-		t.Logf("a guest that %s ends %v to %v after the connection", test.name, took[0], took[len(took)-1])
+		t.Logf("a guest that %s ends %v to %v after its connection", test.name, took[0], took[len(took)-1])
 		if !testkit.Race(t) && took[0] > 5*time.Millisecond {
-			t.Errorf("a guest that %s ends %v after the connection at best", test.name, took)
+			t.Errorf("a guest that %s ends %v after its connection at best", test.name, took)
 		}
 	}
 }

@@ -21,9 +21,9 @@ type configuration struct {
 	tokens *auth.BearerTokenAuth
 	named  *tokens.Verifier // verifies tokens with a name
 	issued *issued          // verifies tokens of an issuer; nil if there is no issuer
-	// certificates verifies client certificates; nil if there are no rules for them.
+	// certificates verifies client certificates; nil if there are no rules for certificates.
 	certificates *certificate.Verifier
-	auth         *auth.Authenticator // asks these verifiers, and then the program's own
+	auth         *auth.Authenticator // asks the verifiers above, and then the program's own
 	admission    *web.Admission
 	conns        *connections
 }
@@ -39,8 +39,9 @@ func (c *configuration) Admission() *web.Admission { return c.admission }
 // Hurry gives up reading a body that arrives slowly.
 func (c *configuration) Hurry() bool { return c.conns.hurry() }
 
-// configure makes a configuration from c. If before is nil, it uses what the service has already made from c. If it is only a check, the result must
-// not be published. A caller that the configuration before also lets in keeps its principal. Secrets are read last, when nothing else can be wrong.
+// configure makes a configuration from c. If before is nil, it uses what the service has already made from c. If the call is only a check, the
+// result must not be published. A caller whom the previous configuration lets in, too, keeps its principal. Secrets are read last, when nothing else
+// can be wrong.
 func (s *Server) configure(c *config.Config, before *configuration, looks bool) (*configuration, error) {
 	plain, err := tokensOf(c, before)
 	if err != nil {
@@ -128,7 +129,7 @@ func (s *Server) access(c *config.Config) (*web.Access, error) {
 	return a, nil
 }
 
-// isOpen reports whether clients on other machines may reach a listener.
+// isOpen reports whether clients on other machines may be able to reach a listener.
 func isOpen(l net.Listener) bool {
 	if l.Addr().Network() == "unix" {
 		return false

@@ -21,29 +21,29 @@ type connections struct {
 	most   int64             // of clients
 	spare  int64             // extra places for probes, and for clients with a token
 	both   *core.Connections // shared with the connections of tools
-	heads  int64             // bytes that all large heads may take together
+	heads  int64             // the bytes that all large heads together may take
 	logger *slog.Logger
 
 	tardy    time.Duration // how long a client may keep the server waiting, such as for 4 KiB of a body, before it can be disconnected to make room
-	newcomer time.Duration // the same for a client that has just connected, even if there are no spare places
+	newcomer time.Duration // the same for a client that has just connected; it holds even if there are no spare places
 
 	open    sync.WaitGroup
 	leaving atomic.Bool // another process takes new connections
 
 	mu      sync.Mutex
 	all     map[*watchedConn]struct{} // the connections that have not ended
-	number  int64                     // connections of clients, without those that are leaving
-	going   int64                     // connections that the server is closing
-	unknown queue                     // waiting for a request, by when that began
+	number  int64                     // how many clients' connections there are, without those that are leaving
+	going   int64                     // how many connections the server is closing
+	unknown queue                     // connections waiting for a request, by the time when the wait began
 	known   queue                     // the same for clients that have shown a token
-	bodies  queue                     // waiting for the next part of a body, by when the last one came
-	writing queue                     // writing a part of an answer, by when that began
+	bodies  queue                     // waiting for the next part of a body, by the time when the last part came
+	writing queue                     // writing a part of an answer, by the time when that began
 	large   queue                     // reading a large head that has not ended
-	held    int64                     // bytes of large heads, until their requests have been answered
+	held    int64                     // the bytes of large heads, each counted until its request has been answered
 	closed  closings                  // since told
 	told    time.Time
 	shook   time.Time   // when a failed handshake was last logged
-	calm    *time.Timer // runs until the log says that no more are closed; nil if it has said so
+	calm    *time.Timer // runs until the log says that no more connections are closed; nil after that
 
 	left chan struct{} // holds a value when a connection has left
 }
@@ -74,13 +74,13 @@ type client struct {
 	place   place // in one of the queues, except the two below
 	inHead  place // in large
 	inWrite place // in writing
-	gone    bool  // it is no longer counted
+	gone    bool  // the connection is no longer counted
 
-	spare atomic.Bool                         // it came when all other places were taken
+	spare atomic.Bool                         // the connection came when all other places were taken
 	known atomic.Bool                         // by a token
 	by    atomic.Pointer[wasmtools.Principal] // who made the last request; nil if the name is not known
-	asked atomic.Bool                         // a part of the request that it waits for has come
-	head  head                                // only for the goroutine that reads
+	asked atomic.Bool                         // a part of the awaited request has come
+	head  head                                // used only by the goroutine that reads
 	body  body                                // likewise
 
 	streams int // HTTP/2 requests that have not ended; guarded by connections.mu
@@ -99,8 +99,8 @@ func (c *connections) clients() int64 {
 	return c.number
 }
 
-// holders returns how many connections each client has, counting HTTP/2 requests that take places as connections. A client is named after the caller
-// of its last request, or else by its address, which is a proxy's if there is one in between.
+// holders returns how many connections each client has, counting an HTTP/2 request that takes a place as a connection. A client has the name of the
+// caller of its last request or, without one, its address, which is the proxy's if a proxy is in between.
 func (c *connections) holders() map[string]int64 {
 	by := map[string]int64{}
 	c.mu.Lock()
@@ -170,7 +170,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 		c.forget(w)
 		c.mu.Unlock()
 		w.asked.Store(false)
-		if w.isHTTP2 { // another goroutine is reading already
+		if w.isHTTP2 { // another goroutine is already reading
 			c.await(w)
 		} else {
 			w.head, w.body = head{awaited: true}, body{}
@@ -213,7 +213,7 @@ func (c *connections) expel(w *watchedConn) {
 	c.going++
 }
 
-// ended stops counting a connection.
+// ended is called when a connection has ended, and stops counting it.
 func (c *connections) ended(w *watchedConn) {
 	c.mu.Lock()
 	delete(c.all, w)
@@ -232,12 +232,12 @@ func (c *connections) ended(w *watchedConn) {
 }
 
 // enter counts a new connection, and closes one if there are too many. It waits a little if connections come faster than they can be closed, or
-// faster than clients send their requests: meanwhile further ones wait in the system's queue.
+// faster than clients send their requests. Meanwhile, further connections wait in the system's queue.
 func (c *connections) enter(w *watchedConn) {
 	for end := time.Now().Add(throttle); ; {
 		switch out, ok := c.room(w, time.Now().After(end)); {
 		case out == w:
-			_ = w.socket.Close() // takes no time: nobody reads from it yet
+			_ = w.socket.Close() // closing it takes no time, since nothing reads from it yet
 			c.tell()
 			return
 		case ok:
@@ -253,8 +253,8 @@ func (c *connections) enter(w *watchedConn) {
 	}
 }
 
-// room counts a new connection, and returns the connection to close for it, or nil. Unless must is true, it returns false and does nothing if there
-// is no connection yet that may be closed.
+// room counts a new connection, and returns the connection to close for it, or nil. If no connection may be closed yet, and must is false, it does
+// nothing and returns false.
 func (c *connections) room(w *watchedConn, must bool) (out *watchedConn, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -292,7 +292,7 @@ func (c *connections) room(w *watchedConn, must bool) (out *watchedConn, ok bool
 }
 
 // tardiest returns the connection to close for another one, or nil. It must have kept the server waiting for at least the given time. A quarter of
-// the places is kept for known clients: as long as no more of them wait, an unknown client has to go. c.mu is held.
+// the places is kept for known clients: as long as known clients take no more than that, an unknown client has to go. c.mu is held.
 func (c *connections) tardiest(least time.Duration) *watchedConn {
 	p, now := c.unknown.first, time.Now()
 	if k := c.known.first; k != nil && (p == nil || int64(c.known.n) > c.most/4 && k.since.Before(p.since)) {
@@ -314,8 +314,8 @@ func (c *connections) close(w *watchedConn) {
 	if w == nil {
 		return
 	}
-	// Closing a connection waits for the goroutine that reads from it. The goroutine that accepts connections can't wait for that, and c.going allows
-	// only a few of these goroutines.
+	// Closing a connection waits for the goroutine that reads from it. The goroutine that accepts connections can't wait for that, so another
+	// goroutine does; c.going allows only a few of those.
 	go func() { _ = w.socket.Close() }()
 	c.tell()
 }
@@ -348,7 +348,7 @@ func (c *connections) admit(w *watchedConn, known bool) bool {
 	return ok
 }
 
-// closeUnasked closes the connections without a request that is being read or answered, or was since the given time.
+// closeUnasked closes the connections on which no request is being read or answered, and none was since the given time.
 func (c *connections) closeUnasked(since time.Time) {
 	var out []*watchedConn
 	c.mu.Lock()
@@ -363,7 +363,7 @@ func (c *connections) closeUnasked(since time.Time) {
 	}
 	c.mu.Unlock()
 	for _, w := range out {
-		_ = w.socket.Close() // there is nothing to send to its client
+		_ = w.socket.Close() // its client waits for nothing
 	}
 }
 
@@ -423,7 +423,7 @@ func (c *connections) Principal(r *http.Request, current *wasmtools.Principal) (
 	return current, nil
 }
 
-// tell logs how many connections were closed since the last line.
+// tell logs how many connections were closed since the last such line.
 func (c *connections) tell() {
 	c.mu.Lock()
 	closed, limit, now := c.closed, c.places(), time.Now()
@@ -440,7 +440,7 @@ func (c *connections) tell() {
 	}
 }
 
-// tellEnd logs the closed connections that have not been logged yet, or else that there is room again.
+// tellEnd logs the closed connections that have not been logged yet. If there are none, it logs that there is room again.
 func (c *connections) tellEnd() {
 	c.mu.Lock()
 	closed, limit, over := c.closed, c.places(), false

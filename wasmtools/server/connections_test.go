@@ -19,7 +19,7 @@ import (
 
 const probe = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 
-// said returns a request for the guest's echo, with a token or without.
+// said returns the bytes of a request for the guest's tool echo, with a token or without.
 func said(token string) string {
 	if token != "" {
 		token = "Authorization: Bearer " + token + "\r\n"
@@ -44,7 +44,7 @@ func send(t *testing.T, conn net.Conn, text string) int {
 	return a.StatusCode
 }
 
-// await waits until that many connections wait for a request, and so many for a body.
+// await waits until the given numbers of connections wait for a request and for a body.
 func (r *running) await(requests, bodies int) {
 	r.tb.Helper()
 	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
@@ -66,17 +66,17 @@ func TestLongestGoes(t *testing.T) {
 	const token = "sesame"
 	for _, c := range []struct {
 		name  string
-		first []string // what each of the first connections sends; a complete request is answered
-		gone  int      // which of them is closed
+		first []string // the bytes that each of the first connections sends; a complete request is answered
+		gone  int      // the number of the connection that is closed
 	}{
 		{"idle", []string{probe, probe, probe}, 0},
 		{"nothing sent", []string{"", probe, probe}, 0},
 		{"half a head", []string{"GET /hea", probe, probe}, 0},
 		{"half a body and idle ones", []string{half, probe, probe}, 1},
 		{"half bodies", []string{half, half, half}, 0},
-		{"known by a token", []string{said(token), probe, probe, probe}, 1},
+		{"a client known by a token", []string{said(token), probe, probe, probe}, 1},
 		{"a wrong token", []string{said("other"), probe, probe, probe}, 0},
-		{"more are known than have places of their own", []string{said(token), probe, probe, said(token)}, 0},
+		{"more known clients than places for them", []string{said(token), probe, probe, said(token)}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -213,7 +213,7 @@ func TestHeads(t *testing.T) {
 	r := build(t, settings(t))
 	r.SetHeads(60 << 10)
 	run(t, r)
-	part := "GET /healthz HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("a", 20<<10) // counted with some 32 KiB
+	part := "GET /healthz HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("a", 20<<10) // counted as some 32 KiB
 	dial := func(text string) net.Conn {
 		conn := r.dial()
 		if _, err := io.WriteString(conn, text); err != nil {
@@ -222,7 +222,7 @@ func TestHeads(t *testing.T) {
 		return conn
 	}
 	first := dial(part)
-	for deadline := time.Now().Add(patience); r.Heads() < 2*20<<10-8<<10; runtime.Gosched() { // it has been read, and counts as large from now on
+	for deadline := time.Now().Add(patience); r.Heads() < 2*20<<10-8<<10; runtime.Gosched() { // the head has been read, and counts as large from now on
 		if time.Now().After(deadline) {
 			t.Fatalf("%d bytes are counted for a head of 20 KiB", r.Heads())
 		}
@@ -348,7 +348,7 @@ func TestHurry(t *testing.T) {
 	run(t, r)
 	r.log.Wait(t, `"msg":"ready"`)
 	if r.Hurry() {
-		t.Error("there is a slow body before there is any")
+		t.Error("a slow body is found before there is one")
 	}
 	slow := r.dial()
 	if _, err := io.WriteString(slow, strings.Replace(said(""), "Content-Length: 2", "Content-Length: 20", 1)); err != nil {
@@ -356,7 +356,7 @@ func TestHurry(t *testing.T) {
 	}
 	r.await(0, 1)
 	if !r.Hurry() || r.Hurry() {
-		t.Error("want one body to be given up, and no other")
+		t.Error("want exactly one body to be given up")
 	}
 	if got := send(t, slow, ""); got != 408 {
 		t.Errorf("the slow body: got status %d, want 408", got)
@@ -389,7 +389,7 @@ func TestUnreadAnswer(t *testing.T) {
 	<-door.ended
 }
 
-// An endless is a door that writes until that fails.
+// An endless is a door that writes until writing fails.
 type endless struct{ begun, ended chan struct{} }
 
 func (e endless) Serve(x *web.Exchange) {

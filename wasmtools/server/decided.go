@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 )
 
-// leastMemory is the least memory with which a server is useful: see docs/operations.md.
+// leastMemory is the least memory that a server needs to be useful: see docs/operations.md.
 const leastMemory = 128 << 20
 
 // logDecided logs in one line the limits that the server has chosen at its start, from the machine or its container, where the configuration leaves

@@ -33,7 +33,7 @@ func (m metrics) Serve(x *web.Exchange) {
 		return
 	}
 	x.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = fmt.Fprintf(x, "shop_stock %s\n", stock) // who does not read the answer is gone
+	_, _ = fmt.Fprintf(x, "shop_stock %s\n", stock) // if writing fails, the client has gone
 }
 
 // A program adds a door of its own to the server's.

@@ -51,7 +51,7 @@ func (s *Server) drainCalls() {
 	}
 	flush, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
-	// An error means that a client is too slow to read. Close cuts it off.
+	// An error means that a client is too slow to read. Close cuts that client off.
 	_ = s.http.Shutdown(flush)
 }
 
@@ -136,7 +136,7 @@ func (s *Server) CheckRestart(handle *config.Config) error {
 }
 
 // HandOver returns copies of the server's listeners for the process that takes this one's place, as its [Options.Listeners]. The caller
-// closes the copies. From then on the end of Run's context turns nobody away: for a second more all requests are answered, and each answer
+// closes the copies. After that, when Run's context ends, no client is turned away: for one more second, all requests are answered, and each answer
 // ends its connection, so that clients open another one. Then connections wait in the listeners until the other process accepts them, while
 // the calls that run have 30 seconds to finish. A request that has not arrived in full has one more second, or four if its client is known
 // by a token.
@@ -168,21 +168,21 @@ func (s *Server) HandOver() ([]*os.File, error) {
 // ready. It is short because probes wait as well.
 const toolsTime = 10 * time.Second
 
-// waitForTools waits until the tools are listed, if clients may be waiting that connected before this process began.
+// waitForTools waits until the tools are listed, if clients that connected before this process began may be waiting.
 func (s *Server) waitForTools(ctx context.Context) {
 	if len(s.started.Server.Listeners) == 0 && !s.awaited {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, toolsTime)
 	defer cancel()
-	_ = s.service.Catalog.Wait(ctx) // an error means that it took too long, or that the server is stopping
+	_ = s.service.Catalog.Wait(ctx) // an error means that reading took too long, or that the server is stopping
 }
 
 // endHTTP2 makes HTTP/2 connections accept no further requests, and end once their present ones are answered.
 func (s *Server) endHTTP2() { _ = s.http2.Shutdown(context.Background()) } // returns at once: it does not wait for these connections
 
 // leave is the drain of a server that hands over. (Shutdown of net/http would drop requests that it has just read.) Before it waits for the
-// connections, it waits for served, which is closed when no new connection can come.
+// connections, it waits until served is closed, which means that no new connection can come.
 func (s *Server) leave(served <-chan error) {
 	s.logger.Info("handing over", "limit", s.drain.String())
 	limit := time.NewTimer(s.drain)
@@ -195,7 +195,7 @@ func (s *Server) leave(served <-chan error) {
 	}
 	waitFor(served)
 	s.web.EndStreams()
-	s.endHTTP2() // closes the connections that have come since
+	s.endHTTP2() // closes the connections that were made since then
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -216,7 +216,7 @@ func (s *Server) leave(served <-chan error) {
 			s.cut(errCut)
 			flush, cancel := context.WithTimeout(context.Background(), flushTimeout)
 			defer cancel()
-			// An error means that a client is too slow to read. Close cuts it off.
+			// An error means that a client is too slow to read. Close cuts that client off.
 			_ = s.http.Shutdown(flush)
 			return
 		}

@@ -94,7 +94,7 @@ func TestEventsOfAdministrators(t *testing.T) {
 	admins := map[string]bool{"boss": true, "reader": true, "boss by the server's page": true}
 	for name, lines := range listeners {
 		if strings.HasPrefix(name, "boss by a") {
-			continue // sees nothing, since it may call no tool
+			continue // gets no events, since it may call no tool
 		}
 		if got := nextEvent(t, lines); strings.Contains(got, `"action":"tried"`) != admins[name] {
 			t.Errorf("%s got %s", name, got)
@@ -140,13 +140,13 @@ func TestEventsFromElsewhere(t *testing.T) {
 		headers []string
 		want    int
 	}{
-		"no page":            {nil, 200},
-		"a listed page":      {[]string{"Origin", "https://listed.example", "Sec-Fetch-Site", "cross-site"}, 200},
-		"a foreign page":     {[]string{"Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site", "Accept", "text/event-stream"}, 403},
-		"no origin":          {[]string{"Sec-Fetch-Site", "cross-site"}, 403},
-		"a sandboxed frame":  {[]string{"Origin", "null"}, 403},
-		"a long id":          {[]string{"Last-Event-ID", strings.Repeat("1", 1<<20)}, 431},
-		"an id of no server": {[]string{"Last-Event-ID", "-1"}, 200},
+		"no page":                       {nil, 200},
+		"a listed page":                 {[]string{"Origin", "https://listed.example", "Sec-Fetch-Site", "cross-site"}, 200},
+		"a foreign page":                {[]string{"Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site", "Accept", "text/event-stream"}, 403},
+		"no origin":                     {[]string{"Sec-Fetch-Site", "cross-site"}, 403},
+		"a sandboxed frame":             {[]string{"Origin", "null"}, 403},
+		"a long id":                     {[]string{"Last-Event-ID", strings.Repeat("1", 1<<20)}, 431},
+		"an id that no server has sent": {[]string{"Last-Event-ID", "-1"}, 200},
 	} {
 		answer := tryToListen(r, http.DefaultClient, "", test.headers...)
 		if answer.StatusCode != test.want {

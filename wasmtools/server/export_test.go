@@ -40,7 +40,7 @@ func (s *Server) Waiting() (requests, bodies int) {
 	return s.conns.unknown.n + s.conns.known.n, s.conns.bodies.n
 }
 
-// Hurry does the same as a call for whose arguments there is no memory.
+// Hurry gives up a slow body, as a call does if there is no memory for its arguments.
 func (s *Server) Hurry() bool { return s.conns.hurry() }
 
 // HTTP returns the HTTP server, so that a test can check its limits.
@@ -73,7 +73,7 @@ func (s *Server) Toolset() *toolset.Set {
 // EndUnread ends incomplete requests, as a stopping server does.
 func (s *Server) EndUnread(now time.Time) { s.conns.endUnread(now) }
 
-// Taken returns how many places clients take, and how many bytes large heads.
+// Taken returns how many places clients take, and how many bytes large heads take.
 func (s *Server) Taken() (places, heads int64) {
 	s.conns.mu.Lock()
 	defer s.conns.mu.Unlock()
@@ -90,7 +90,7 @@ func (s *Server) Writing() int {
 // Principals returns the callers that are known by name.
 func (s *Server) Principals() []*wasmtools.Principal { return administered{s}.Principals() }
 
-// Look makes a configuration, and returns what it would change, as the operation reload does for a dry run.
+// Look prepares a configuration, and returns the changes that it would make, as a dry run of the operation reload does.
 func (s *Server) Look(c *config.Config) error {
 	s.reload.Lock()
 	defer s.reload.Unlock()

@@ -51,10 +51,10 @@ type duplex interface {
 	CloseWrite() error
 }
 
-// A watchedConn remembers how its requests said where their bodies end. It may take lines of a body for a header; then a connection is closed that
+// A watchedConn remembers how its requests said where their bodies end. It may take lines of a body for a header: then it closes a connection that
 // could have been kept open. In HTTP/2, package http checks the framing, and the connection is only watched for slow clients.
 type watchedConn struct {
-	duplex          // the connection that HTTP uses: TLS or the connection itself
+	duplex          // the connection that HTTP uses: the TLS connection, or the plain one
 	socket duplex   // below TLS
 	tls    *secured // nil: no TLS
 	conns  *connections
@@ -65,7 +65,7 @@ type watchedConn struct {
 	isHTTP2 bool
 	preface int // how many bytes of the HTTP/2 preface have come
 
-	// The line that is being read, and what its header has said so far. Only one goroutine at a time reads.
+	// The line that is being read, and what the lines before it have said. Only one goroutine at a time reads.
 	line    [len("transfer-encoding:")]byte
 	n       int // bytes of line
 	coded   bool
@@ -123,7 +123,7 @@ func connOf(r *http.Request) *watchedConn {
 	return w
 }
 
-// socketOf returns the TCP connection of a request, below TLS if there is any, or nil if there is none.
+// socketOf returns the TCP connection of a request, below any TLS, or nil if the request came over another kind of connection.
 func socketOf(r *http.Request) *net.TCPConn {
 	w := connOf(r)
 	if w == nil {
@@ -133,7 +133,7 @@ func socketOf(r *http.Request) *net.TCPConn {
 	return socket
 }
 
-// isDoubtful reports whether a proxy may see a different end of the body than we do: the request has both headers, or Transfer-Encoding in HTTP/1.0.
+// isDoubtful reports whether a proxy may see another end of the body than we do, because the request has both headers, or Transfer-Encoding in HTTP/1.0.
 func isDoubtful(r *http.Request) bool {
 	if len(r.TransferEncoding) == 0 && r.ProtoAtLeast(1, 1) {
 		return false

@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
-// configured is a manifest with two tools that return their settings; the first returns those of its start.
+// configured is a manifest with two tools that return their settings; the first returns the settings that it had at its start.
 const configured = `{"abi":1,"namespace":"set","needs":{"settings":{"type":"object","required":["units"],"properties":{"units":{"enum":["metric","imperial"]}}}},
 	"tools":[{"name":"start","description":"Those of the start.","parameters":{"type":"object"}},
 		{"name":"call","description":"Those of the call.","parameters":{"type":"object"}}]}`
@@ -57,7 +57,7 @@ func TestGrants(t *testing.T) {
 		{"to another", grant("other/*", `{"units":"metric"}`), 503, missing, "", true, true},
 		{"granted", metric, 200, `{"units":"metric"}`, `{"units":"metric"}`, false, false},
 		{"granted again", metric, 200, `{"units":"metric"}`, `{"units":"metric"}`, true, true},
-		{"one of them differently", func(c *config.Config) { metric(c); both(c) }, 200, `{"units":"metric"}`, `{"units":"imperial"}`, false, true},
+		{"another grant for one of them", func(c *config.Config) { metric(c); both(c) }, 200, `{"units":"metric"}`, `{"units":"imperial"}`, false, true},
 		{"settings that do not fit", grant("set/*", `{"units":"stone"}`), 503, "settings (of the grant to set/*: units: ", "", false, false},
 		{"the other settings", grant("set/*", `{"units":"imperial"}`), 200, `{"units":"imperial"}`, `{"units":"imperial"}`, false, false},
 		{"switched off, too", func(c *config.Config) { c.Tools.Disabled = []string{"set"} }, 503, `"code":"tool_disabled"`, "", false, false},
@@ -75,7 +75,7 @@ func TestGrants(t *testing.T) {
 			old, _ := before.Lookup(path)
 			now, _ := r.Table().Lookup(path)
 			if same := old.Tool == now.Tool; same != (test.same || test.sameCall && path == "/set/call") {
-				t.Errorf("%s: %s is the tool of before: %t", test.name, path, same)
+				t.Errorf("%s: %s is the same tool as before: %t", test.name, path, same)
 			}
 		}
 		if listed() != (test.status == 200) {
@@ -86,14 +86,14 @@ func TestGrants(t *testing.T) {
 		}
 	}
 	if got := r.log.Count(`"level":"WARN","msg":"a tool lacks a grant`, `"path":"/set/call"`, `"missing":"settings (units: Field required)"`); got != 2 {
-		t.Errorf("%d warnings of what is missing, want one at the start and one in the end:\n%s", got, r.log.String())
+		t.Errorf("%d warnings about missing grants, want one at the start and one at the end:\n%s", got, r.log.String())
 	}
 	if r.log.Count(`"a tool now has the grants that it needs"`, `"path":"/set/call"`) != 2 {
-		t.Errorf("it is not said that the tool has what it needs:\n%s", r.log.String())
+		t.Errorf("the log does not say that the tool has what it needs:\n%s", r.log.String())
 	}
 }
 
-// TestGrantsAreReviewed checks that the log has useless grants and grants to every tool, and that impossible grants prevent a start and a reload.
+// TestGrantsAreReviewed checks that the log names useless grants and grants to every tool, and that impossible grants prevent a start and a reload.
 // Proves: Nothing without a grant
 func TestGrantsAreReviewed(t *testing.T) {
 	t.Parallel()

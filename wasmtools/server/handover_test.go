@@ -13,11 +13,11 @@ import (
 
 // unread are requests that are never complete, from clients without a token.
 var unread = map[string]string{
-	"half a head":                 "POST /shop/echo HTTP/1.1\r\nHost: x\r\n",
-	"a body announced":            strings.Replace(said(""), "Content-Length: 2\r\n\r\n{}", "Content-Length: 1000\r\n\r\n", 1),
-	"half a body":                 strings.Replace(said(""), "Content-Length: 2", "Content-Length: 1000", 1),
-	"a chunked body announced":    strings.Replace(said(""), "Content-Length: 2\r\n\r\n{}", "Transfer-Encoding: chunked\r\n\r\n", 1),
-	"a body that nobody asks for": "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n",
+	"half a head":                  "POST /shop/echo HTTP/1.1\r\nHost: x\r\n",
+	"a body announced":             strings.Replace(said(""), "Content-Length: 2\r\n\r\n{}", "Content-Length: 1000\r\n\r\n", 1),
+	"half a body":                  strings.Replace(said(""), "Content-Length: 2", "Content-Length: 1000", 1),
+	"a chunked body announced":     strings.Replace(said(""), "Content-Length: 2\r\n\r\n{}", "Transfer-Encoding: chunked\r\n\r\n", 1),
+	"a body that no handler reads": "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n",
 }
 
 // TestUnreadHoldsUpNobody stops servers, and hands them over, while there are requests that are never complete: the server waits for the running
@@ -110,14 +110,14 @@ func TestKnownUnread(t *testing.T) {
 	r.await(0, 3)
 	r.EndUnread(now.Add(time.Second))
 	if got := send(t, unknown, ""); got != 401 {
-		t.Errorf("who is not known: got status %d, want 401", got)
+		t.Errorf("an unknown client: got status %d, want 401", got)
 	}
 	if got := send(t, known, "  "); got != 200 {
-		t.Errorf("who is known, and sends the rest: got status %d, want 200", got)
+		t.Errorf("a known client that sends the rest: got status %d, want 200", got)
 	}
 	r.EndUnread(now.Add(4 * time.Second))
 	if got := send(t, slow, ""); got != 408 {
-		t.Errorf("who is known, and does not: got status %d, want 408", got)
+		t.Errorf("a known client that does not send the rest: got status %d, want 408", got)
 	}
 	if got := send(t, known, said("sesame")); got != 200 {
 		t.Errorf("another request: got status %d, want 200", got)

@@ -56,7 +56,7 @@ func world(t *testing.T, search string, hidden bool) *running {
 	return r
 }
 
-// tokensOf makes tokens with the same scopes in all ways, and returns them by how they were made.
+// tokensOf makes tokens with the same scopes in each of the possible ways, and returns them by that way.
 func tokensOf(t *testing.T, r *running) map[string]string {
 	t.Helper()
 	all := map[string]string{"declared": "the-token-of-declared", "issued": issue(r, "issued", inScope...)}
@@ -119,7 +119,7 @@ func TestNothingTellsOfHiddenTools(t *testing.T) {
 						tags[fmt.Sprint(i)] = tag
 						got, _ := dump(t, with, make(mine[kind]), tag)
 						if !strings.HasPrefix(got, "HTTP/1.1 304 ") {
-							t.Errorf("%s, request %d: the list of the other server is not taken for this one's:\n%s", kind, i, got)
+							t.Errorf("%s, request %d: the other server's list does not have the same ETag:\n%s", kind, i, got)
 						}
 					}
 				}
@@ -131,7 +131,7 @@ func TestNothingTellsOfHiddenTools(t *testing.T) {
 	}
 }
 
-// asIs returns answers unchanged.
+// asIs returns an answer unchanged.
 var asIs = &http.Transport{DisableCompression: true}
 
 // dump returns the answer to a request.
@@ -265,7 +265,7 @@ func TestNoNewsOfHiddenTools(t *testing.T) {
 	for name, from := range map[string]io.Reader{"a subscription": stream, "a session": events} {
 		rest, err := io.ReadAll(from)
 		if err != nil || strings.Contains(string(rest), "list_changed") {
-			t.Errorf("%s tells of more than one change: %s (%v)", name, rest, err)
+			t.Errorf("%s reports more than one change: %s (%v)", name, rest, err)
 		}
 	}
 }

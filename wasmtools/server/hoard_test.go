@@ -16,9 +16,9 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
-// TestUnreadByOne lets one caller call a tool with large results, and read none of them: with one token, with narrower tokens that it has made, from
-// many addresses of one network, and through each door. Another caller still gets the same results. It is not parallel, since the results take 192
-// MiB.
+// TestUnreadByOne lets one caller call a tool with large results, and read none of the results: with one token, with narrower tokens that it has
+// made, from many addresses of one network, and through each door. Another caller still gets the same results. It is not parallel, since the results
+// take 192 MiB.
 // Proves: Clients keep nobody out
 func TestUnreadByOne(t *testing.T) {
 	if testing.Short() || testkit.Race(t) {
@@ -33,12 +33,12 @@ func TestUnreadByOne(t *testing.T) {
 		mcp   bool
 		open  bool // callers are identified by their addresses
 		many  bool // the caller has a different token or address for each call
-		least int  // results that it holds
+		least int  // the number of results that the caller can hold
 	}{
 		{"a token", false, false, false, 11},
-		{"tokens made of one", false, false, true, 11},
+		{"tokens made from one", false, false, true, 11},
 		{"addresses of one network", false, true, true, 11},
-		{"over MCP", true, false, false, 3}, // here a result is text and structured content
+		{"over MCP", true, false, false, 3}, // over MCP, a result is both text and structured content
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := settings(t)

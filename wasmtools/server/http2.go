@@ -75,12 +75,12 @@ func (w *watchedConn) watchPreface(b []byte) {
 	w.isHTTP2 = w.preface == len(http2Preface)
 }
 
-// A flow stops reading from a client that does not read its answers.
+// A flow stops reading from a client that does not read the server's answers.
 type flow struct {
 	mu      sync.Mutex
 	changed sync.Cond
 	writing bool
-	read    int // bytes read since that began
+	read    int // bytes read since the client stopped reading
 }
 
 func (f *flow) write(begins bool) {
@@ -90,7 +90,7 @@ func (f *flow) write(begins bool) {
 	f.changed.Broadcast()
 }
 
-// wait waits until n further bytes may be read.
+// wait waits until n more bytes may be read.
 func (f *flow) wait(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -116,9 +116,9 @@ type stream struct {
 	inBody  place // in bodies
 	inWrite place // in writing
 	read    int   // bytes of the body since it was queued
-	counted bool  // it takes a place of its own: the connection already had another request
-	spare   bool  // it came when all other places were taken
-	held    int64 // counted bytes of the head
+	counted bool  // the stream takes a place of its own, since the connection already had another request
+	spare   bool  // the stream came when all other places were taken
+	held    int64 // the bytes of the head, as counted
 }
 
 type streamKey struct{}
@@ -155,7 +155,7 @@ func (c *connections) begin(w http.ResponseWriter, r *http.Request) (s *stream, 
 		panic(http.ErrAbortHandler)
 	}
 	w.Header().Set("Retry-After", "1")
-	w.WriteHeader(http.StatusServiceUnavailable) // without a body, since the client could make us wait for writing one
+	w.WriteHeader(http.StatusServiceUnavailable) // without a body, since the client could delay the writing of one
 	return nil, false
 }
 
@@ -188,7 +188,7 @@ func (c *connections) take(s *stream) (ok, writes bool) {
 	return true, false
 }
 
-// of returns the request and the writer of a stream as doors see them.
+// of returns the stream's request and writer in the form that doors get.
 func (s *stream) of(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *http.Request) {
 	r = r.WithContext(context.WithValue(r.Context(), streamKey{}, s))
 	if r.Body != nil && r.Body != http.NoBody {
@@ -197,8 +197,8 @@ func (s *stream) of(w http.ResponseWriter, r *http.Request) (http.ResponseWriter
 	return &streamWriter{w, s}, r
 }
 
-// end stops counting a stream that has been answered. The part of the answer that package http still keeps while the client delays it would not be
-// counted. So the answer is flushed before, except while there are few connections, since that costs a frame.
+// end stops counting a stream that has been answered. While the client delays the answer, the part that package http still keeps would not be
+// counted. So the answer is flushed first, except while there are few connections, since that costs a frame.
 func (s *stream) end() {
 	c := s.conn.conns
 	c.mu.Lock()
@@ -255,7 +255,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// awaitStream records that the server waits for more of a stream's body. If anew is true, the wait begins now.
+// awaitStream records that the server waits for more of a stream's body. If anew is true, the wait counts from now.
 func (c *connections) awaitStream(s *stream, anew bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

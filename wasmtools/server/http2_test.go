@@ -42,14 +42,14 @@ func (f frame) append(b []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(b, f.id), f.payload...)
 }
 
-// A framed is an HTTP/2 client that sends arbitrary frames.
+// A framed is an HTTP/2 client that can send arbitrary frames.
 type framed struct {
 	t      *testing.T
 	conn   net.Conn
 	head   bytes.Buffer
 	encode *hpack.Encoder
 	decode *hpack.Decoder
-	got    map[uint32]string // statuses that have come before anybody waited for them
+	got    map[uint32]string // statuses that came before the test waited for them
 }
 
 // frames opens an HTTP/2 connection. The settings are pairs of a number and a value.
@@ -215,7 +215,7 @@ func TestHTTP2(t *testing.T) {
 		}
 	}
 	if got := r.status("/shop/echo", "sesame"); got != 200 {
-		t.Errorf("HTTP/1.1 beside it: got %d", got)
+		t.Errorf("HTTP/1.1 meanwhile: got %d", got)
 	}
 	takes(r, 1, 0)
 	r.await(1, 0)
@@ -249,7 +249,7 @@ func TestRapidReset(t *testing.T) {
 	}
 	for range 20 {
 		if got := r.status("/shop/echo", ""); got != 200 {
-			t.Errorf("beside it: got %d", got)
+			t.Errorf("another client meanwhile: got %d", got)
 		}
 	}
 	for range 4 {
@@ -348,7 +348,7 @@ func TestHeadWithoutEnd(t *testing.T) {
 		}
 	}()
 	if _, err := io.Copy(io.Discard, f.conn); errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Error("the server reads on and on")
+		t.Error("the server goes on reading forever")
 	}
 	takes(r, 0, 0)
 }
@@ -371,7 +371,7 @@ func TestPingFlood(t *testing.T) {
 		}
 	}
 	if sent >= most {
-		t.Fatalf("the server has read %d bytes of pings, none of which it could answer", sent)
+		t.Fatalf("the server has read %d bytes of pings, although it could answer none", sent)
 	}
 	const enough = 20_000 // more than net/http buffers
 	for got := 0; got < min(enough, sent/17); {
@@ -407,7 +407,7 @@ func TestUnreadStreams(t *testing.T) {
 	}
 	for range 3 {
 		if got := r.status("/shop/echo", ""); got != 200 {
-			t.Errorf("beside answers that nobody reads: got %d", got)
+			t.Errorf("while answers are not read: got %d", got)
 		}
 	}
 	takes(r, 0, 0)
@@ -426,7 +426,7 @@ func TestHTTP2Hurry(t *testing.T) {
 		r.await(0, int(id+1)/2)
 	}
 	if !r.Hurry() {
-		t.Error("there is no body to hurry")
+		t.Error("no slow body was found")
 	}
 	if got := f.status(1); got != "408" {
 		t.Errorf("the slow request: got %s", got)

@@ -12,16 +12,16 @@ import (
 const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 30 * time.Second // header and body
-	replyTimeout      = 30 * time.Second // for writing the answer, after the longest call
-	idleTimeout       = 2 * time.Minute  // between two requests of a connection
-	maxHeader         = 32 << 10         // bytes, request line included
+	replyTimeout      = 30 * time.Second // the time for writing the answer, after the longest call
+	idleTimeout       = 2 * time.Minute  // the time between two requests of a connection
+	maxHeader         = 32 << 10         // the bytes of a head, including the request line
 	maxConns          = 12_000           // the most open connections: nine tenths of them suffice for 10,000 streams
 	maxSessions       = 10_000           // of MCP clients
-	flushTimeout      = time.Second      // for the last answers of a drain to arrive
+	flushTimeout      = time.Second      // the time for the last answers of a drain to arrive
 	drainLimit        = 30 * time.Second // the time that orchestrators leave between SIGTERM and SIGKILL
 )
 
-// connMemory is how many bytes a connection is counted with: two buffers and the stacks of two goroutines, a small head, a small body, and as much
+// connMemory is how many bytes are counted for a connection: two buffers and the stacks of two goroutines, a small head, a small body, and as much
 // again for garbage that is not collected yet.
 const connMemory = 32 << 10
 

@@ -42,7 +42,7 @@ func TestConnections(t *testing.T) {
 // Proves: A service can't use up the host
 func TestConnectionsOfTools(t *testing.T) {
 	t.Parallel()
-	c := newConnections(core.NewConnections(28), 1<<30, slog.New(slog.DiscardHandler)) // 21 connections in and out, 19 of clients and one to spare
+	c := newConnections(core.NewConnections(28), 1<<30, slog.New(slog.DiscardHandler)) // 21 connections in and out: 19 for clients, and a spare one
 	c.newcomer = 0
 	take := func() (n int) {
 		for c.both.Take() {
@@ -73,17 +73,17 @@ func TestConnectionsOfTools(t *testing.T) {
 	}
 	for range 5 {
 		if w := enter(); w.gone || w.spare.Load() {
-			t.Error("a client was closed or got a spare place, and tools have no connections")
+			t.Error("a client was closed or got a spare place while tools had no connections")
 		}
 	}
 	if n := take(); n != 4 {
-		t.Errorf("tools could take %d of the 4 that are left", n)
+		t.Errorf("tools could take %d of the remaining 4", n)
 	}
 	for _, w := range clients {
 		c.changed(w, http.StateClosed)
 	}
 	if c.number != 5 || c.going != 0 {
-		t.Errorf("%d connections are counted and %d as going, want 5 and none", c.number, c.going)
+		t.Errorf("%d connections are counted, %d of them as closing; want 5 and none", c.number, c.going)
 	}
 }
 

@@ -35,7 +35,7 @@ import (
 // metricsPath is the path that Prometheus requests.
 const metricsPath = "/metrics"
 
-// scrapes is how many answers are made at the same time: each takes some megabytes.
+// scrapes is how many answers may be made at the same time: each takes some megabytes.
 const scrapes = 2
 
 // A metricsDoor answers Prometheus.
@@ -117,7 +117,7 @@ func openMetricsServer(ctx context.Context, s *Server, handler http.Handler, add
 	if err != nil && !s.awaited {
 		return nil, err
 	}
-	if err != nil { // the process before this one may still have it
+	if err != nil { // the previous process may still have the address
 		s.logger.Warn("the metrics are served once their address is free", "error", err)
 	}
 	m := &metricsServer{web: web.NewMux(web.Options{Access: access, Logger: s.logger})}
@@ -156,7 +156,7 @@ type requests struct {
 	versions []string // of MCP
 }
 
-// A requestKind is the door of a request, its operation and MCP version, as far as these are known, and its status: 0 without HTTP.
+// A requestKind is the door of a request, its operation and MCP version, as far as these are known, and its status: 0 if it was not over HTTP.
 type requestKind struct {
 	door, operation, version string
 	status                   int

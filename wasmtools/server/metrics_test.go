@@ -58,7 +58,7 @@ func scraped(t *testing.T, url, token string, fields ...string) (int, string) {
 func TestMetricsAreForTheirRole(t *testing.T) {
 	t.Parallel()
 	if status, _ := scraped(t, start(t, settings(t)).url, ""); status != http.StatusNotFound {
-		t.Errorf("while they are off: got %d", status)
+		t.Errorf("while metrics are off: got %d", status)
 	}
 	c := settings(t)
 	c.State.Directory = t.TempDir()
@@ -73,7 +73,7 @@ func TestMetricsAreForTheirRole(t *testing.T) {
 	}{
 		{"nobody", "", nil, http.StatusUnauthorized},
 		{"a wrong token", "nothing", nil, http.StatusUnauthorized},
-		{"a token of the file", "plain-token", nil, http.StatusForbidden},
+		{"a token from the file", "plain-token", nil, http.StatusForbidden},
 		{"a token for all tools", issue(r, "tools", "*"), nil, http.StatusForbidden},
 		{"a token of an administrator who may look", issue(r, "reader", "admin:read"), nil, http.StatusForbidden},
 		{"a page of another site", metrics, []string{"Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site"}, http.StatusForbidden},
@@ -86,7 +86,7 @@ func TestMetricsAreForTheirRole(t *testing.T) {
 		}
 	}
 	if status := r.status("/shop/echo", metrics); status != http.StatusNotFound {
-		t.Errorf("the role alone calls a tool: %d", status)
+		t.Errorf("the role alone lets a token call a tool: %d", status)
 	}
 	if status := r.status("/metrics", metrics); status != http.StatusMethodNotAllowed {
 		t.Errorf("POST: got %d", status)
@@ -102,7 +102,7 @@ func TestMetrics(t *testing.T) {
 	c.Tools.Disabled = []string{"shop/reject"}
 	r := slowShop(t, c, 0)
 	if err := r.Reload(changed(c, func(c *config.Config) { c.Auth.Tokens = []string{"two words"} })); err == nil {
-		t.Fatal("a wrong token is taken")
+		t.Fatal("a wrong token is accepted")
 	}
 	if err := r.Reload(changed(c, func(c *config.Config) { c.Tools.Disabled = append(c.Tools.Disabled, "shop/garble") })); err != nil {
 		t.Fatal(err)

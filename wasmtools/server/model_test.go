@@ -100,7 +100,7 @@ type model struct {
 	applied  atomic.Int64 // the last plan that a reload has applied
 	mu       sync.Mutex   // guards what follows
 	next     chan struct{}
-	seen     map[string]string  // the keys that an origin saw on both hops, by request id
+	seen     map[string]string  // the keys that the origins got in both requests of a redirect, by request id
 	inner    map[string][]inner // by request id
 	progress chan struct{}      // has a value when a request is answered, or waits for a reload
 	ended    chan struct{}
@@ -108,7 +108,7 @@ type model struct {
 	results  sync.Map // counts of answers
 }
 
-// An inner is a call of units/convert inside another call.
+// An inner is a call of units/convert that was made inside another call.
 type inner struct {
 	arrived int64 // the last plan that a reload had begun to apply when the call arrived
 	left    int64 // the last plan that was applied when it ended
@@ -246,7 +246,7 @@ func (m *model) serveOrigin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// reload applies one configuration after another, each after some more requests, for the given time and at least a few times.
+// reload applies one configuration after another, each after some more requests, for the given time, but at least a few of them.
 func (m *model) reload(most int, config func(n int) *config.Config) {
 	defer close(m.ended)
 	begun := time.Now()
@@ -294,7 +294,7 @@ func (m *model) check(door, kind, token, got string, keys []string, calls []inne
 	m.asked.Add(1)
 	n, _ := m.results.LoadOrStore(kind+" "+strings.TrimRight(got, "0123456789"), new(atomic.Int64))
 	n.(*atomic.Int64).Add(1)
-	if got == "no session" { // by now the caller is somebody else
+	if got == "no session" { // by now the request has another caller
 		return
 	}
 	for at := first; at <= last; at++ {
@@ -306,27 +306,27 @@ func (m *model) check(door, kind, token, got string, keys []string, calls []inne
 			return
 		case kind == kindSend && got == "sent" && strings.HasPrefix(want, "key ") && m.explains(keys, at, last):
 			return
-		// A right that is withdrawn while a call runs is gone for the calls inside it.
+		// If a right is withdrawn while a call runs, the calls inside it no longer have it.
 		case kind == kindCalls && want == "7" && got == "inner disabled":
 			if slices.ContainsFunc(m.plans[at:last+1], func(p *plan) bool { return !p.enables("units/convert") }) {
 				return
 			}
 		case kind == kindCalls && (want == "7" || want == "inner disabled") && got == "inner unauthorized":
-			// A caller who was let in again since then is another principal, or everybody.
+			// If the caller was let in again since then, it is a new principal, or everybody.
 			if slices.ContainsFunc(m.plans[at:last+1], func(p *plan) bool { return !p.admits(token) || (len(p.tokens) == 0) != (len(m.plans[at].tokens) == 0) }) {
 				return
 			}
 		}
 	}
-	text := fmt.Sprintf("%s %s as %q: got %s %v %v, which no plan has:", door, kind, token, got, keys, calls)
+	text := fmt.Sprintf("%s %s as %q: got %s %v %v, which no plan allows:", door, kind, token, got, keys, calls)
 	for at := first; at <= last; at++ {
 		text += fmt.Sprintf("\n%d %+v: %s", at, *m.plans[at], m.plans[at].answer(kind, token))
 	}
 	m.t.Error(text)
 }
 
-// admitted reports whether each of the calls that a tool has made one after the other may have begun while its caller was let in, and the tool that it
-// calls enabled.
+// admitted reports whether each of a tool's successive inner calls may have begun while the caller was let in and the called tool was
+// enabled.
 func (m *model) admitted(token string, calls []inner) bool {
 	for i, call := range calls {
 		if i > 0 && !slices.ContainsFunc(m.plans[calls[i-1].left:call.arrived+1], func(p *plan) bool { return p.admits(token) && p.enables("units/convert") }) {
@@ -381,7 +381,7 @@ func arguments(kind, id, url string) string {
 
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 
-// ask makes one request to a door and checks the answer. If half is true, half of the request is sent before a reload.
+// ask makes one request to a door and checks the answer. If half is true, it sends half of the request before a reload, and the rest after it.
 func (m *model) request(id, door, kind, token string, half bool) error {
 	body, headers, path := "", []string{}, "/mcp"
 	switch door {
@@ -407,7 +407,7 @@ func (m *model) request(id, door, kind, token string, half bool) error {
 			return err
 		}
 		if answer.StatusCode == http.StatusUnauthorized {
-			return nil // the other doors check that
+			return nil // the other doors check when a refusal is right
 		} else if answer.StatusCode != http.StatusOK {
 			return fmt.Errorf("initialize: %d %s", answer.StatusCode, text)
 		}

@@ -25,7 +25,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
-// An office is a model whose requests are those of administrators.
+// An office is a model in which administrators make the requests.
 type office struct {
 	*model
 	orders []order
@@ -135,7 +135,7 @@ func (m *office) states(text string) map[string]string {
 	return states
 }
 
-// isOf reports whether a list of tools is that of an order, with no tool as another order would have it.
+// isOf reports whether a list of tools is exactly what one order says, and mixes in nothing from another order.
 func (m *office) isOf(o *order, text string) bool {
 	states := m.states(text)
 	for n := range officeTools {
@@ -197,8 +197,8 @@ func (m *office) work(client int) {
 	}
 }
 
-// tokens makes a token, which is let in by its own scopes, whatever happens to its maker. After it is revoked, it is no longer let in, even if only
-// the end of a request is missing.
+// tokens makes a token, which is accepted with its own scopes, whatever happens to the token that made it. After it is revoked, it is no longer let
+// in, even if only the end of a request is missing.
 func (m *office) tokens(maker string, n int, half bool) {
 	name := fmt.Sprint("made", n)
 	status, text := m.ask("tokens add", maker, fmt.Sprintf(`{"name":%q,"scopes":["admin"]}`, name), half, nil)
@@ -232,8 +232,8 @@ func (m *office) tokens(maker string, n int, half bool) {
 			m.t.Error(err)
 		}
 	}()
-	// The second half is sent after a reload, which may be before the token ends. So it only matters that the request neither fails in another way
-	// nor hangs.
+	// The second half is sent after a reload, which may be before the token ends. So the request may succeed or be refused, but must neither fail
+	// in another way nor hang.
 	answer, text, _, err := m.exchange("/admin/v1/put?dry_run=true&name=new/late.wasm", made.Secret, m.module(), true, "Content-Type: "+admin.TakenType)
 	<-revoked
 	if err != nil || !strings.Contains("200 401 403 404", strconv.Itoa(answer.StatusCode)) {

@@ -54,7 +54,7 @@ func named(t *testing.T, o *otlptest.Collector, name string) otlptest.Span {
 	return found[0]
 }
 
-// end stops the server, so that all spans have been sent.
+// end stops the server, after which all spans have been sent.
 func end(r *running) {
 	r.tb.Helper()
 	r.stop()
@@ -113,7 +113,7 @@ func TestTraceOfREST(t *testing.T) {
 	}
 	top, call, sent := named(t, c, "POST /own/through"), named(t, c, "execute_tool own-send"), named(t, c, "GET")
 	if top.Parent != callersSpan || top.State != "vendor=value" {
-		t.Errorf("the request is inside %s with %q", top.Parent, top.State)
+		t.Errorf("the request's span is inside %s with %q", top.Parent, top.State)
 	}
 	for key, value := range map[string]string{"http.request.method": "POST", "http.route": "/own/through", "url.path": "/own/through", "url.scheme": "http", "http.response.status_code": "200",
 		"network.protocol.version": "1.1", "client.address": "127.0.0.1", "toolsrv.request.id": a.Header.Get("X-Request-Id"), "resource.service.name": "toolsrv"} {
@@ -133,7 +133,7 @@ func TestTraceOfREST(t *testing.T) {
 		t.Errorf("the request of the tool: %v", sent.Of)
 	}
 	if got := o.service.got("/in-the-path", "Traceparent"); got != "00-"+callersTrace+"-"+sent.ID+"-01" || o.service.got("/in-the-path", "Tracestate") != "vendor=value" {
-		t.Errorf("the service was told %q and %q, want the span %s", got, o.service.got("/in-the-path", "Tracestate"), sent.ID)
+		t.Errorf("the service got the headers %q and %q, want the span %s", got, o.service.got("/in-the-path", "Tracestate"), sent.ID)
 	}
 	for _, s := range c.Spans() {
 		for _, word := range []string{secret, sharedSecret, "in-the-query", "in-the-path", "ann"} {
@@ -244,7 +244,7 @@ func TestTraceOfMCP(t *testing.T) {
 		{old, map[string]string{"gen_ai.tool.name": "shop-echo", "mcp.protocol.version": "2025-11-25"}},
 	} {
 		if test.of.Kind != "server" {
-			t.Errorf("%s is of the kind %s", test.of.Name, test.of.Kind)
+			t.Errorf("%s has the kind %s", test.of.Name, test.of.Kind)
 		}
 		for key, value := range test.attributes {
 			if test.of.Of[key] != value {
@@ -256,17 +256,17 @@ func TestTraceOfMCP(t *testing.T) {
 		t.Errorf("got %q, %q, %s, %s", echo.Name, none.Name, trap.Status, none.Status)
 	}
 	if echo.Trace != callersTrace || echo.Parent != callersSpan || len(echo.Links) != 1 {
-		t.Errorf("the message is inside %s of %s, and names %v", echo.Parent, echo.Trace, echo.Links)
+		t.Errorf("the message's span is inside %s in the trace %s, and names %v", echo.Parent, echo.Trace, echo.Links)
 	}
 	if i := slices.IndexFunc(o.Spans(), func(s otlptest.Span) bool { return s.ID == echo.Links[0] && s.Name == "POST /mcp" }); i < 0 {
-		t.Errorf("it does not name the request: %+v", o.Spans())
+		t.Errorf("the span does not name the request: %+v", o.Spans())
 	}
 	if old.Of["mcp.session.id"] == "" || strings.Contains(session, old.Of["mcp.session.id"]) {
-		t.Errorf("the session is told as %q of %s", old.Of["mcp.session.id"], session)
+		t.Errorf("the span has the session %q, and the client has %s", old.Of["mcp.session.id"], session)
 	}
 	for _, s := range o.Spans() {
 		if strings.Contains(s.Raw, "an-argument") || strings.Contains(s.Raw, session) {
-			t.Errorf("a span tells too much: %s", s.Raw)
+			t.Errorf("a span contains too much: %s", s.Raw)
 		}
 	}
 }
@@ -296,7 +296,7 @@ func TestTraceOfStdio(t *testing.T) {
 	}
 }
 
-// TestStrangersTraces has callers say that their traces are recorded. Only identified callers are believed.
+// TestStrangersTraces lets callers claim that their traces are recorded. Only identified callers are believed.
 func TestStrangersTraces(t *testing.T) {
 	t.Parallel()
 	send := func(r *running, token, parent string) {
@@ -317,13 +317,13 @@ func TestStrangersTraces(t *testing.T) {
 		sample                     float64
 		want                       bool
 	}{
-		{"a stranger at 0", "", "", recorded, 0, false},
-		{"a stranger at 1", "", "", unrecorded, 1, true},
+		{"a stranger, with a share of 0", "", "", recorded, 0, false},
+		{"a stranger, with a share of 1", "", "", unrecorded, 1, true},
 		{"a wrong token", "right-token", "wrong-token", recorded, 0, false},
-		{"a caller at 0", "right-token", "right-token", recorded, 0, true},
+		{"a caller, with a share of 0", "right-token", "right-token", recorded, 0, true},
 		{"a caller who does not record", "right-token", "right-token", unrecorded, 1, false},
 		{"a caller who says nothing", "right-token", "right-token", "", 1, true},
-		{"a caller who says nothing at 0", "right-token", "right-token", "", 0, false},
+		{"a caller who says nothing, with a share of 0", "right-token", "right-token", "", 0, false},
 	} {
 		c := settings(t)
 		o := traced(t, c)
@@ -406,7 +406,7 @@ func TestCollectorsSecretGoes(t *testing.T) {
 	end(r)
 	h := o.Headers()
 	if len(h) == 0 || len(o.Spans()) == 0 {
-		t.Fatalf("the collector was told nothing: %s", r.log)
+		t.Fatalf("the collector got nothing: %s", r.log)
 	}
 	for _, one := range h {
 		if one.Get("X-Team") != "tools" || one.Get("Authorization") != "" {
@@ -433,7 +433,7 @@ func TestPathsOfMistakes(t *testing.T) {
 	}
 	for _, s := range o.Spans() {
 		if strings.Contains(s.Raw, "secret-in-a-path") {
-			t.Errorf("%s tells the path: %s", s.Name, s.Raw)
+			t.Errorf("%s contains the path: %s", s.Name, s.Raw)
 		}
 	}
 }
@@ -547,10 +547,10 @@ func TestSilentCollector(t *testing.T) {
 			select {
 			case err := <-free:
 				if err != nil {
-					t.Errorf("when the collector is asked: %v", err)
+					t.Errorf("when the collector gets a request: %v", err)
 				}
 			default:
-				if name == "stop" { // there is time to send them
+				if name == "stop" { // there was time to send them
 					t.Error("the collector was sent no spans")
 				}
 			}
@@ -574,11 +574,11 @@ func TestHostileTraceHeaders(t *testing.T) {
 		{"nonsense", []string{"nonsense"}, []string{"vendor=value"}, false},
 		{"zeros", []string{"00-00000000000000000000000000000000-0000000000000000-01"}, nil, false},
 		{"long", []string{strings.Repeat("0", 10_000)}, nil, false},
-		{"a state without a parent", nil, []string{"vendor=value"}, false},
-		{"a state that is long", []string{recorded}, []string{"vendor=" + strings.Repeat("x", 10_000)}, true},
+		{"a tracestate without a traceparent", nil, []string{"vendor=value"}, false},
+		{"a long tracestate", []string{recorded}, []string{"vendor=" + strings.Repeat("x", 10_000)}, true},
 		{"many states", []string{recorded}, slices.Repeat([]string{"vendor=value"}, 50), true},
-		{"a state that is not valid", []string{recorded}, []string{"\"><script>=x,=,,"}, true},
-		{"a state with a bad key", []string{recorded}, []string{"UPPER=value"}, true},
+		{"an invalid tracestate", []string{recorded}, []string{"\"><script>=x,=,,"}, true},
+		{"a tracestate with a bad key", []string{recorded}, []string{"UPPER=value"}, true},
 	} {
 		q, _ := http.NewRequest(http.MethodPost, r.url+"/shop/echo", strings.NewReader("{}"))
 		q.Header = http.Header{"Content-Type": {"application/json"}, "Traceparent": test.parents, "Tracestate": test.state, "X-Request-Id": {strings.ReplaceAll(test.name, " ", "-")}}
@@ -596,12 +596,12 @@ func TestHostileTraceHeaders(t *testing.T) {
 	missing := maps.Clone(inside)
 	for _, s := range o.Spans() {
 		if s.State != "" {
-			t.Errorf("%s has the state %q", s.Name, s.State)
+			t.Errorf("%s has the tracestate %q", s.Name, s.State)
 		}
 		if id := s.Of["toolsrv.request.id"]; id != "" {
 			delete(missing, id)
 			if (s.Parent == callersSpan) != inside[id] || (s.Trace == callersTrace) != inside[id] {
-				t.Errorf("%s is inside %q of %s", id, s.Parent, s.Trace)
+				t.Errorf("%s is inside %q in the trace %s", id, s.Parent, s.Trace)
 			}
 		}
 	}

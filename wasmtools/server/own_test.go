@@ -75,7 +75,7 @@ func (*headed) Verify(r *http.Request) (*wasmtools.Principal, error) {
 	return w.principal()
 }
 
-// A service for tools: it answers with the secret that it was sent, and at /all with everything that it was ever sent.
+// A service for tools: it answers with the secret that it got, and at /all with all secrets that it ever got.
 type confessor struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -170,7 +170,7 @@ func (o *owned) ask(tool, arguments string, w who) (status int, body string) {
 	return a.StatusCode, string(text)
 }
 
-// send has a caller's tool ask for a path of the service.
+// send has a caller's tool request a path of the service.
 func (o *owned) send(tool, path string, w who) (status int, body string) {
 	return o.ask(tool, fmt.Sprintf(`{"method":"GET","url":%q}`, o.service.URL+path), w)
 }
@@ -198,7 +198,7 @@ func TestOwnSecrets(t *testing.T) {
 	t.Parallel()
 	o := own(t)
 	all := callers()
-	for i, w := range all { // the operator sets the secret of every second caller
+	for i, w := range all { // the operator sets the secrets of every second caller
 		if i%2 == 0 {
 			testkit.Put(t, o.secrets, filepath.Join("principals", string(w.id(t)), "github"), secretOf(i))
 		}
@@ -236,7 +236,7 @@ func TestOwnSecrets(t *testing.T) {
 				t.Errorf("%q, %s: the service got %q, want %q; the caller got %d %s", w, tool, got, want, status, body)
 			}
 			if got, want := o.service.got(path, "X-Caller"), "<"+string(w.id(t))+">"; got != want {
-				t.Errorf("%q, %s: the service was told that %s calls, want %s", w, tool, got, want)
+				t.Errorf("%q, %s: the service was told that the caller is %s, want %s", w, tool, got, want)
 			}
 			if strings.Contains(body, "own-secret-") {
 				t.Errorf("%q, %s: the caller got %s", w, tool, body)
@@ -259,7 +259,7 @@ func TestOwnSecrets(t *testing.T) {
 			path := fmt.Sprintf("/none/%s/%d", tool, i)
 			status, body := o.send(tool, path, w)
 			if o.service.got(path, "Authorization") != "" || status == 200 && tool == "send" {
-				t.Errorf("%q, who has none: the service got %q, the caller %d %s", w, o.service.got(path, "Authorization"), status, body)
+				t.Errorf("%q, who has no secret: the service got %q, and the caller %d %s", w, o.service.got(path, "Authorization"), status, body)
 			}
 			if (w == nobody[1] || i >= len(nobody)) && !strings.Contains(body, `"no_secret"`) {
 				t.Errorf("%q, %s: got %d %s, want no_secret", w, tool, status, body)
@@ -275,12 +275,12 @@ func TestOwnSecrets(t *testing.T) {
 		}
 	}
 	if n := o.log.Count(`is not used for a caller's secrets`); n < 6 {
-		t.Errorf("%d warnings of folders that are no caller's:\n%s", n, o.log.String())
+		t.Errorf("%d warnings about folders that belong to no caller:\n%s", n, o.log.String())
 	}
 }
 
-// TestOwnSecretsOfWords lets a caller set words from other callers' answers as its own secrets, and an operator put such a word into a caller's
-// folder. That changes the answers to this caller, but neither those to others nor the log.
+// TestOwnSecretsOfWords lets a caller choose words from other callers' answers as its own secrets, and an operator put such a word into a
+// caller's folder. That changes the answers to this caller, but neither those to others nor the log.
 // Proves: Callers keep apart
 func TestOwnSecretsOfWords(t *testing.T) {
 	t.Parallel()
@@ -300,7 +300,7 @@ func TestOwnSecretsOfWords(t *testing.T) {
 	for w, want := range map[who]bool{ann: true, given: true, mallory: false} {
 		for _, tool := range []string{"send", "through"} {
 			if status, body := o.send(tool, "/all", w); status != 200 || strings.Contains(body, "/"+commit) != want {
-				t.Errorf("%q, %s: got %d %s, want one with the commit: %t", w, tool, status, body, want)
+				t.Errorf("%q, %s: got %d %s, want the commit in it: %t", w, tool, status, body, want)
 			}
 		}
 	}
@@ -362,7 +362,7 @@ func TestOwnSecretsRace(t *testing.T) {
 					continue
 				}
 				if status, body := o.send(tool, "/all", w); status != 200 || strings.Contains(body, mine) {
-					t.Errorf("caller %d is told %d %s", i, status, body)
+					t.Errorf("caller %d gets %d %s", i, status, body)
 					return
 				}
 			}
@@ -405,7 +405,7 @@ func TestOwnSecretsWithdrawn(t *testing.T) {
 		t.Errorf("after a restart: got %d, %q", status, again.service.got("/again", "Authorization"))
 	}
 	if status, _ := again.send("send", "/again", ann); status == 200 {
-		t.Errorf("a removed one after a restart: got %d", status)
+		t.Errorf("a removed secret after a restart: got %d", status)
 	}
 	entries, err := os.ReadDir(o.config.State.Directory)
 	if err != nil {
@@ -417,7 +417,7 @@ func TestOwnSecretsWithdrawn(t *testing.T) {
 		}
 	}
 	if !bytes.Contains(testkit.Read(t, o.config.State.Directory, "state.db"), []byte(secretOf(1))) {
-		t.Error("the state does not have it: docs say that it does")
+		t.Error("the state does not contain the secret, although the docs say that it does")
 	}
 }
 
@@ -464,10 +464,10 @@ func TestOwnValues(t *testing.T) {
 		}
 	}
 	if status, body := o.ask("keep", "{}", who{"oidc", "", "one-too-many"}); status == 200 || !strings.Contains(body, `"quota"`) {
-		t.Errorf("one caller more than allowed: got %d %s", status, body)
+		t.Errorf("one more caller than allowed: got %d %s", status, body)
 	}
 	if status, body := o.ask("keep", value(0), all[0]); status != 200 {
-		t.Errorf("one who has values already: got %d %s", status, body)
+		t.Errorf("a caller who already has values: got %d %s", status, body)
 	}
 	store := o.of.State.Store()
 	kept, more, err := kv.List(t.Context(), store, "", 0)
@@ -493,14 +493,14 @@ func TestOwnValues(t *testing.T) {
 		}
 	}
 	if status, body := o.ask("keep", "{}", who{"oidc", "", "one-too-many"}); status != 200 {
-		t.Errorf("in its place: got %d %s", status, body)
+		t.Errorf("a caller in the erased one's place: got %d %s", status, body)
 	}
 	if usage, err := store.Space("kv/own").Usage(t.Context()); err != nil || usage.Entries != 0 {
-		t.Errorf("the place that all share has %v, %v", usage, err)
+		t.Errorf("the shared values are %v, %v", usage, err)
 	}
 }
 
-// TestOwnValuesOfMade lets a token make so many others that together they could take all places for values. They get a quarter of the places, and
+// TestOwnValuesOfMade lets a token make so many other tokens that together they could take all places for values. They get a quarter of the places, and
 // erasing values frees places again.
 func TestOwnValuesOfMade(t *testing.T) {
 	t.Parallel()
@@ -514,7 +514,7 @@ func TestOwnValuesOfMade(t *testing.T) {
 	}
 	for _, w := range []who{{"issued", "", "mal"}, {"issued", "", "ann"}, {"issued", "", "ann/agent"}, {"oidc", "", "mal/other"}, made(0)} {
 		if status, body := o.ask("keep", "{}", w); status != 200 {
-			t.Errorf("%q beside them: got %d %s", w, status, body)
+			t.Errorf("%q at the same time: got %d %s", w, status, body)
 		}
 	}
 	for i := range 2 {
@@ -524,7 +524,7 @@ func TestOwnValuesOfMade(t *testing.T) {
 	}
 	for i := 20; i < 24; i++ {
 		if status, body := o.ask("keep", "{}", made(i)); (i < 22) != (status == 200) {
-			t.Errorf("token %d in their places: got %d %s", i, status, body)
+			t.Errorf("token %d in a freed place: got %d %s", i, status, body)
 		}
 	}
 }

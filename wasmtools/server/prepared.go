@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// prepared is a configuration that is not in force yet. The server's reload is locked until Close.
+// prepared is a configuration that is not in force yet. No other reload can begin until Close.
 type prepared struct {
 	server       *Server
 	before, next *configuration
@@ -26,7 +26,7 @@ func (s administered) Prepare(looks bool) (admin.Prepared, error) {
 	if s.load == nil {
 		return nil, invalid(errors.New("the program that runs the server can't reload it"))
 	}
-	s.reload.Lock() // locked before the file is read, so that the last reload to begin is the last to be in force
+	s.reload.Lock() // locked before the file is read, so that the reload that begins last also takes effect last
 	unlock := sync.OnceFunc(s.reload.Unlock)
 	var before, next *configuration
 	c, err := s.load()

@@ -8,11 +8,11 @@ type queue struct {
 	n           int
 }
 
-// A place in a queue belongs to a connection, or to one of its streams.
+// A place is an entry of a queue, which stands for a connection or for one of its streams.
 type place struct {
 	conn       *watchedConn
 	stream     *stream   // nil if it is the connection's own place
-	late       time.Time // since when the server wants to stop but lacks a part of the request; zero if that is not so
+	late       time.Time // when the stopping server began to wait for the rest of the request; zero if it doesn't wait
 	since      time.Time
 	in         *queue // nil: in none
 	prev, next *place

@@ -95,7 +95,7 @@ func TestRateAtEachDoor(t *testing.T) {
 			t.Fatalf("call %d of 6: got %s", n+1, got)
 		}
 	}
-	// One request of each door more.
+	// One more request at each door.
 	q, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+"/shop/echo", strings.NewReader("{}"))
 	q.Header.Set("Content-Type", "application/json")
 	q.Header.Set("Authorization", bearer)
@@ -172,7 +172,7 @@ func TestRateStays(t *testing.T) {
 		narrow = append(narrow, s)
 	}
 	spend(narrow[2], 1) // its own
-	spend(narrow[0], 2) // and what is left for all of them
+	spend(narrow[0], 2) // then all tokens share the remaining calls
 	for _, s := range append(narrow, secret) {
 		spend(s, 0)
 	}
@@ -198,11 +198,11 @@ func TestRateStays(t *testing.T) {
 	if _, err := r.of.Tokens.SetRate(ctx, "ci", rateOf(t, "1000/s", 1000, 0), state.Any); err != nil {
 		t.Fatal(err)
 	}
-	// After a second all calls are available again, also to the tokens that it has made.
+	// After a second all calls are available again, also to the tokens that the token has made.
 	deadline := time.Now().Add(patience)
 	for r.status("/shop/echo", narrow[1]) != http.StatusOK {
 		if time.Now().After(deadline) {
-			t.Fatal("a higher rate is not in force")
+			t.Fatal("the higher rate is not in force")
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -223,15 +223,15 @@ func principalOf(r *running, name string) *wasmtools.Principal {
 	return nil
 }
 
-// TestRateOfAddresses has clients that name other addresses than their own, and a proxy that is allowed to.
+// TestRateOfAddresses has clients that name other addresses than their own, and a proxy that may do so.
 // Proves: Clients keep nobody out
 func TestRateOfAddresses(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name    string
 		trusted bool
-		names   []string // of clients; each makes two calls
-		want    int      // calls that may be made
+		names   []string // the addresses of clients; each makes two calls
+		want    int      // the number of calls that are allowed
 	}{
 		{"whom nobody trusts", false, []string{"203.0.113.1", "203.0.113.2", "::1", ""}, 1},
 		{"a proxy's clients", true, []string{"203.0.113.1", "203.0.113.2"}, 2},
@@ -314,7 +314,7 @@ func TestSlowBodiesCount(t *testing.T) {
 	}
 }
 
-// A shop is a server with a tool whose calls take a fixed time and no processor: two of them run at the same time.
+// A shop is a server with a tool whose calls take a fixed time but no processor time: two of them run at the same time.
 func slowShop(t *testing.T, c *config.Config, takes time.Duration) *running {
 	t.Helper()
 	manifest := `{"abi":1,"namespace":"a","tools":[{"name":"once","description":"Calls.","parameters":{"type":"object"},"needs":{"tools":["units/convert"]}}]}`
@@ -337,8 +337,8 @@ func slowShop(t *testing.T, c *config.Config, takes time.Duration) *running {
 	return r
 }
 
-// TestFairness lets one caller flood a tool, and another one call it now and then: the other's 99th percentile is at most twice that without the
-// flood plus the time of one call. That holds with rates and without, for principals and for addresses.
+// TestFairness lets one caller flood a tool, and another one call it now and then: the other caller's 99th percentile is at most twice its 99th
+// percentile without the flood, plus the time of one call. That holds with rates and without, for principals and for addresses.
 // Proves: Clients keep nobody out
 func TestFairness(t *testing.T) {
 	if testkit.Race(t) || testing.Short() {
@@ -348,7 +348,7 @@ func TestFairness(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		known bool   // callers are identified by tokens, not by addresses
-		rate  string // of the caller that floods
+		rate  string // the rate of the caller that floods
 	}{
 		{"principals", true, ""},
 		{"a principal at 100 times its rate", true, "5/s"},
@@ -431,19 +431,19 @@ func TestFairness(t *testing.T) {
 			}
 			var idle, busy time.Duration
 			var refused int
-			for range 5 { // this machine may begin other work in between
+			for range 5 { // this machine may start other work during a measurement
 				idle = p99()
 				if busy, refused = beside(p99); busy <= 2*idle+takes {
 					break
 				}
 			}
 			if busy > 2*idle+takes {
-				t.Errorf("beside a flood the 99th percentile is %v, and %v without", busy, idle)
+				t.Errorf("during the flood the 99th percentile is %v, and %v without it", busy, idle)
 			}
 			if refused == 0 {
 				t.Error("the caller that floods was never refused: it is no flood")
 			}
-			t.Logf("99th percentile: %v without a flood, %v beside it; %d of its calls were refused", idle, busy, refused)
+			t.Logf("99th percentile: %v without a flood, %v during it; %d of the flood's calls were refused", idle, busy, refused)
 		})
 	}
 }

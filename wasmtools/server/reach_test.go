@@ -40,7 +40,8 @@ import (
 )
 
 // TestReachIsWhatIsReached lets guests try everything under random grants, scopes and switches. The operation reach must return exactly what a caller
-// and a tool can reach in the running server. TOOLSRV_REACH is how many configurations are tried, and TOOLSRV_REACH_SEED repeats those of a run.
+// and a tool can reach in the running server. TOOLSRV_REACH is the number of configurations to try, and TOOLSRV_REACH_SEED repeats those of an
+// earlier run.
 // Proves: Nothing without a grant
 func TestReachIsWhatIsReached(t *testing.T) {
 	t.Parallel()
@@ -80,10 +81,10 @@ func TestReachIsWhatIsReached(t *testing.T) {
 	}
 }
 
-// explored counts what was found.
+// explored counts how much was reached.
 type explored struct {
 	Configurations, Attempts int
-	Ends, Through            int // how many things were reached, and how many of them through other tools
+	Ends, Through            int // how many things were reached, and how many of these through other tools
 	Nothing, Deepest         int // how many tools reached nothing, and how many tools were on the longest way
 }
 
@@ -99,7 +100,7 @@ type land struct {
 	issued []caller
 
 	mu   sync.Mutex        // guards what follows
-	keys map[string]string // the values of the header X-Key, by request id
+	keys map[string]string // the values of the header X-Key that arrived, by request id
 	last int
 }
 
@@ -160,7 +161,7 @@ func newLand(t *testing.T, r *rand.Rand) *land {
 			t.Fatal(err)
 		}
 	}
-	if r.IntN(2) == 0 { // with these, callers always need credentials
+	if r.IntN(2) == 0 { // if there are tokens, callers always need credentials
 		for _, name := range []string{"issued", "scoped"} {
 			l.issued = append(l.issued, caller{name, issue(l.running, name, some(r, matchesOfLand, 0, 3)...)})
 		}
@@ -168,7 +169,7 @@ func newLand(t *testing.T, r *rand.Rand) *land {
 	return l
 }
 
-// beginning passes on writes until it has seen a text.
+// beginning is a writer that passes on what is written until a text has appeared.
 type beginning struct {
 	to    io.Writer
 	until string
@@ -260,7 +261,7 @@ func (l *land) urls(paths []string) (all []string) {
 func (l *land) grants() (all []config.Grant) {
 	r := l.random
 	var private []netip.Prefix
-	if r.IntN(8) > 0 { // otherwise no request arrives
+	if r.IntN(8) > 0 { // without this, no request would arrive
 		private = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	}
 	for i := range 2 + r.IntN(5) {
@@ -376,13 +377,13 @@ func (l *land) try(counts *explored) {
 		var why admin.Explanation
 		l.ask("explain", admin.ExplainArguments{Principal: who.name, Tool: first}, &why)
 		if may, answer := l.call(counts, who, nil, first, "o"); may != why.Allowed {
-			t.Errorf("a call of %s by %s is answered with %s, and explained as %+v", first, who.name, answer, why)
+			t.Errorf("a call of %s by %s is answered with %s, and the explanation is %+v", first, who.name, answer, why)
 		}
 	}
 }
 
-// agree reports whether the reached things are those that reach returns. reach does not say which of several rules applies to a URL: so a secret must
-// be in some of the requests to the URLs that it names, and in no others.
+// agree reports whether the things that were reached are those that the operation reach returns. reach does not say which of several rules applies to
+// a URL. So a secret must be in some of the requests to the URLs that reach names for it, and in no other requests.
 func agree(got, want []string) bool {
 	secretsOf := func(all []string) (with, others []string) {
 		for _, s := range all {
@@ -438,7 +439,7 @@ func expected(ways []reach.Way, origin string) (all []string) {
 		entry, isHTTP := w.Entry, w.Capability == "http"
 		into, isHeader := strings.CutPrefix(w.Detail, "put into requests to ")
 		switch {
-		case (isHTTP || isHeader) && !arrives: // at an address of this machine, unless its range is granted
+		case (isHTTP || isHeader) && !arrives: // the name leads to this machine, whose addresses are not granted
 		case isHTTP, isHeader:
 			what := "http"
 			if isHeader {
@@ -457,7 +458,7 @@ func expected(ways []reach.Way, origin string) (all []string) {
 	return slices.Compact(all)
 }
 
-// call lets a caller call the last tool of through by way of the others, and do something there.
+// call lets a caller call the last tool of through by way of the others, and makes that tool do something.
 func (l *land) call(counts *explored, who caller, through []string, first, do string) (ok bool, answer string) {
 	l.tb.Helper()
 	counts.Attempts++

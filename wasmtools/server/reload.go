@@ -43,7 +43,7 @@ func (s *Server) ReloadFailed(err error) { s.reloads.end(err) }
 type reloads struct {
 	ok, failed atomic.Uint64
 	prevented  atomic.Uint64 // by [audit] strict
-	last       atomic.Bool   // the last reload failed or was prevented
+	last       atomic.Bool   // the last reload failed, or was refused
 	at         atomic.Int64  // when a configuration was last put in force, in Unix milliseconds; 0 if that was at the start
 }
 
@@ -163,7 +163,7 @@ func without(names, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return have[name] })
 }
 
-// switched returns the paths of the tools that were switched between two generations.
+// switched returns the paths of the tools whose switch differs between two generations.
 func switched(before, now *wasmtools.Generation) (on, off []string) {
 	for _, route := range now.Routes() {
 		switch old, ok := before.Lookup(route.Path); {
@@ -208,7 +208,7 @@ func (s *Server) logAuth(c *configuration) {
 const syncedEvery = 20 * time.Millisecond
 
 // warnUnmatched compares the configuration in force with the tools, now or once the catalog has read all files: after a reload, more tools may appear
-// a moment later, such as with a higher memory limit. s.reload is held.
+// a moment later, for example because a memory limit is higher. s.reload is held.
 func (s *Server) warnUnmatched() {
 	if s.service.Catalog.Synced() {
 		s.service.WarnUnmatched()
@@ -220,7 +220,7 @@ func (s *Server) warnUnmatched() {
 	}
 }
 
-// warnOnceSynced makes the comparisons that warnUnmatched leaves for later.
+// warnOnceSynced makes the comparisons that warnUnmatched has left for later.
 func (s *Server) warnOnceSynced(ctx context.Context) {
 	for {
 		select {
@@ -241,7 +241,7 @@ func (s *Server) warnOnceSynced(ctx context.Context) {
 			}
 		}
 		select {
-		case <-s.unmatched: // another reload has left one meanwhile
+		case <-s.unmatched: // another reload has asked for the comparison meanwhile
 		default:
 		}
 		s.service.WarnUnmatched()

@@ -41,7 +41,7 @@ func TestReload(t *testing.T) {
 		{"another token", func(c *config.Config) { c.Auth.Tokens = []string{"two"} }, "one", 401, 0},
 		{"the other token", func(c *config.Config) { c.Auth.Tokens = []string{"two"} }, "two", 200, 0},
 		{"no token", func(c *config.Config) { c.Auth.Tokens = nil }, "", 200, 0},
-		{"no token and required", func(c *config.Config) { c.Auth.Tokens, c.Auth.Required = nil, true }, "", 401, 0},
+		{"no token, but one is required", func(c *config.Config) { c.Auth.Tokens, c.Auth.Required = nil, true }, "", 401, 0},
 		{"denylist", func(c *config.Config) { c.Tools.Disabled = []string{"shop/echo"} }, "one", 503, 0},
 		{"allowlist", func(c *config.Config) { c.Tools.Allowlist, c.Tools.Enabled = true, []string{"shop/echo"} }, "one", 200, 503},
 		{"limits", func(c *config.Config) { c.Limits.Timeout = 50 * time.Millisecond }, "one", 200, 504},
@@ -65,7 +65,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestReloadIsOneStep makes reloads that require a token and switch a tool on, and back: at no moment is only half of one in force.
+// TestReloadIsOneStep makes reloads that require a token and switch a tool on, and back: at no moment is only half of a configuration in force.
 func TestReloadIsOneStep(t *testing.T) {
 	t.Parallel()
 	first := settings(t)
@@ -86,7 +86,7 @@ func TestReloadIsOneStep(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(between) != 1 || between[0] != step.want {
-			t.Errorf("each generation of the reload: got %v, want one that answers %d", between, step.want)
+			t.Errorf("the generation of the reload: got %v, want an answer with %d", between, step.want)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestReloadRefuses(t *testing.T) {
 		t.Errorf("a bad token: error %v, want one that does not show it", err)
 	}
 	if got := r.status("/shop/echo", "one"); got != http.StatusOK {
-		t.Errorf("after the refusal: %d, want 200", got)
+		t.Errorf("after the refused reload: %d, want 200", got)
 	}
 }
 
@@ -136,10 +136,10 @@ func TestReloadTellsInTheDocument(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := len(document.Security) > 0; got != (tokens != nil) {
-			t.Errorf("with the tokens %q the document asks for one: %t", tokens, got)
+			t.Errorf("with the tokens %q the document requires a token: %t", tokens, got)
 		}
 		if len(document.Servers) != 1 || document.Servers[0].URL != "https://example.com/tools" {
-			t.Errorf("got the servers %v", document.Servers)
+			t.Errorf("the document has the servers %v", document.Servers)
 		}
 	}
 }
@@ -168,7 +168,7 @@ func TestReloadWarns(t *testing.T) {
 			}
 			text := r.log.String()
 			if got := strings.Count(text, `"level":"WARN","msg":"a changed setting needs a restart","key":"`+c.key+`"`); got != times {
-				t.Errorf("%d warnings of %s after %d reloads", got, c.key, times)
+				t.Errorf("%d warnings about %s after %d reloads", got, c.key, times)
 			}
 		}
 	}
@@ -176,10 +176,10 @@ func TestReloadWarns(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := r.log.Count(`"level":"INFO","msg":"a setting is back at its value from the start, so it needs no restart","key":"tools.directory"`); n != 1 {
-		t.Errorf("the end of tools.directory is told %d times, want 1", n)
+		t.Errorf("the log says %d times that tools.directory is back, want once", n)
 	}
 	if got := r.status("/shop/echo", ""); got != http.StatusOK {
-		t.Errorf("after all that: %d, want 200", got)
+		t.Errorf("after these reloads: %d, want 200", got)
 	}
 }
 
@@ -220,8 +220,8 @@ func TestReloadUnderLoad(t *testing.T) {
 	work.Wait()
 }
 
-// TestReloadOfMany reloads tokens and limits of servers with few tools and with many: each tool costs no more than a route in a new table. It is not
-// parallel, since it counts the allocations of the whole process.
+// TestReloadOfMany reloads tokens and limits of servers with few tools and with many: each further tool costs no more than a route in a new table. It
+// is not parallel, since it counts the allocations of the whole process.
 func TestReloadOfMany(t *testing.T) {
 	took := map[int]uint64{}
 	for _, many := range []int{100, 5000} {

@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
-// lastReload returns the last line of a reload.
+// lastReload returns the log's last line about a reload.
 func lastReload(t *testing.T, text string) (line map[string]any) {
 	t.Helper()
 	for l := range strings.Lines(text) {
@@ -74,7 +74,7 @@ func TestReloadTellsWhatChanged(t *testing.T) {
 	}
 }
 
-// TestReloadTellsLittle changes thousands of things at once.
+// TestReloadTellsLittle checks that a reload that changes thousands of things logs only a few of them.
 func TestReloadTellsLittle(t *testing.T) {
 	t.Parallel()
 	first := settings(t)

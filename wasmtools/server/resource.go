@@ -58,7 +58,7 @@ func (v *issued) base(r *http.Request) string {
 	if r.TLS != nil {
 		scheme = "https"
 	}
-	return scheme + "://" + r.Host + strings.TrimSuffix(v.public, "/") // the host has been checked: it is the server's own
+	return scheme + "://" + r.Host + strings.TrimSuffix(v.public, "/") // the host has been checked, so it is one of the server's own
 }
 
 // A resourceDoor tells anybody who issues the tokens that the server accepts.
@@ -133,7 +133,7 @@ func certificatesOf(c *config.Config, before *configuration) (*certificate.Verif
 	return v, nil
 }
 
-// stateOf returns the TLS state of a request as it is now, even if the connection began hours ago.
+// stateOf returns the TLS state of a request as it is now, even if the handshake was hours ago.
 func stateOf(r *http.Request) *tls.ConnectionState {
 	if conn := connOf(r); conn != nil && conn.tls != nil {
 		return conn.tls.now()
@@ -149,8 +149,8 @@ func rulesOf(list []config.ClaimRule) []claim.Rule {
 	return all
 }
 
-// follow starts reading the keys of a configuration's issuer, and stops reading those of the issuer before. s.reload is held, or nobody else has s
-// yet.
+// follow starts reading the keys of a configuration's issuer, and stops reading those of the issuer before. s.reload is held, or no other
+// goroutine has s yet.
 func follow(s *Server, c *configuration) {
 	var next *oidc.Issuer
 	if c != nil && c.issued != nil {

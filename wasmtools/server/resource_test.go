@@ -24,7 +24,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/certtest"
 )
 
-// An issuer signs tokens.
+// An issuer is an OpenID Connect issuer for tests, which signs tokens.
 type issuer struct {
 	*httptest.Server
 	key *ecdsa.PrivateKey
@@ -148,11 +148,11 @@ func TestResource(t *testing.T) {
 					t.Errorf("%q: got %s %v, want the resource %s", path, a.Status, document, resource)
 				}
 				if got := a.Header.Get("Access-Control-Allow-Origin"); got != "*" {
-					t.Errorf("%q: pages of others may not read it: got %q", path, got)
+					t.Errorf("%q: pages of other origins may not read the document: got %q", path, got)
 				}
 			}
 			if a, _ := get("/.well-known/oauth-protected-resource/shop"); a.StatusCode != 404 {
-				t.Errorf("of a path that is no resource: got %s", a.Status)
+				t.Errorf("for a path that is not a resource: got %s", a.Status)
 			}
 			for path, suffix := range map[string]string{"/mcp": "/mcp", "/mcp/": "/mcp/", "/tools": "", "/mcp/%22x": "/mcp/%22x"} {
 				a, _ := get(path)
@@ -235,6 +235,6 @@ func TestCertificates(t *testing.T) {
 	certtest.Write(t, dir, file, certtest.NewAuthority(t, "b").PEM)
 	r.log.Wait(t, "the TLS files were read again")
 	if got := ask(open, "/shop/echo"); got != 401 {
-		t.Errorf("without its authority, over a connection that is open: got %d", got)
+		t.Errorf("without its authority, over a connection that is still open: got %d", got)
 	}
 }

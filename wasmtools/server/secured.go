@@ -37,10 +37,10 @@ const (
 type secured struct {
 	conn   *tls.Conn
 	files  *tlsfiles.Source
-	shaken bool  // the handshake is over; only for the goroutine that reads
+	shaken bool  // the handshake is over; used only by the goroutine that reads
 	failed error // likewise
 
-	state, nobody *tls.ConnectionState // after the handshake: the state, and the same without the client's certificate
+	state, nobody *tls.ConnectionState // after the handshake: the TLS state, and a copy without the client's certificate
 	number        atomic.Uint64        // the number of the TLS files with which the client's certificate is known to be valid
 }
 
@@ -72,7 +72,7 @@ func (s shaking) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// shake does the handshake. Package http takes its error for the end of the connection.
+// shake does the handshake. Package http treats its error as the end of the connection.
 func (w *watchedConn) shake() error {
 	s := w.tls
 	if s.failed != nil {
@@ -106,13 +106,13 @@ func isHTTP(record [5]byte) bool {
 	return false
 }
 
-// isTelling reports whether an operator can learn something from a failed handshake: many fail because the client goes away.
+// isTelling reports whether an operator can learn something from the error of a handshake. Many fail just because the client goes away.
 func isTelling(err error) bool {
 	op, isOp := errors.AsType[*net.OpError](err)
 	return !errors.Is(err, io.EOF) && (!isOp || op.Op == "remote error" || op.Op == "local error")
 }
 
-// shaken stops counting the bytes of the handshake. The head of the first request follows.
+// shaken is called after the handshake, and stops counting its bytes. The head of the first request follows.
 func (c *connections) shaken(w *watchedConn) {
 	c.mu.Lock()
 	w.inHead.leave()
@@ -123,8 +123,8 @@ func (c *connections) shaken(w *watchedConn) {
 	w.asked.Store(false)
 }
 
-// now returns the TLS state. The client's certificate is left out if it has expired, or its authority is no longer trusted: a connection may last for
-// hours.
+// now returns the TLS state as it is at present: without the client's certificate if that has expired or its authority is no longer trusted, since a
+// connection may last for hours.
 func (s *secured) now() *tls.ConnectionState {
 	if len(s.state.PeerCertificates) == 0 {
 		return s.state

@@ -77,15 +77,15 @@ func TestTLS(t *testing.T) {
 		http2  bool
 		want   string // "": refused
 	}{
-		"HTTP/1.1":                  {&tls.Config{}, false, "HTTP/1.1 nobody"},
-		"HTTP/2":                    {&tls.Config{}, true, "HTTP/2.0 nobody"},
-		"TLS 1.2, HTTP/2":           {&tls.Config{MaxVersion: tls.VersionTLS12}, true, "HTTP/2.0 nobody"},
-		"a certificate":             {&tls.Config{Certificates: []tls.Certificate{ann}}, false, "HTTP/1.1 ann"},
-		"a certificate, HTTP/2":     {&tls.Config{Certificates: []tls.Certificate{ann}}, true, "HTTP/2.0 ann"},
-		"another's certificate":     {&tls.Config{GetClientCertificate: always(stranger)}, false, ""},
-		"an expired certificate":    {&tls.Config{GetClientCertificate: always(old)}, true, ""},
-		"TLS 1.1":                   {&tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, false, ""},
-		"ciphers that HTTP/2 hates": {&tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}}, false, ""},
+		"HTTP/1.1":                    {&tls.Config{}, false, "HTTP/1.1 nobody"},
+		"HTTP/2":                      {&tls.Config{}, true, "HTTP/2.0 nobody"},
+		"TLS 1.2, HTTP/2":             {&tls.Config{MaxVersion: tls.VersionTLS12}, true, "HTTP/2.0 nobody"},
+		"a certificate":               {&tls.Config{Certificates: []tls.Certificate{ann}}, false, "HTTP/1.1 ann"},
+		"a certificate, HTTP/2":       {&tls.Config{Certificates: []tls.Certificate{ann}}, true, "HTTP/2.0 ann"},
+		"another's certificate":       {&tls.Config{GetClientCertificate: always(stranger)}, false, ""},
+		"an expired certificate":      {&tls.Config{GetClientCertificate: always(old)}, true, ""},
+		"TLS 1.1":                     {&tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, false, ""},
+		"ciphers that HTTP/2 forbids": {&tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}}, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,11 +107,11 @@ func TestTLS(t *testing.T) {
 			t.Errorf("got %d", got)
 		}
 		if _, err := io.ReadAll(conn); err != nil {
-			t.Errorf("the connection goes on: %v", err)
+			t.Errorf("the connection is not closed: %v", err)
 		}
 	})
 	if err := r.Answers(t.Context()); err != nil {
-		t.Errorf("the server does not answer itself: %v", err)
+		t.Errorf("the server does not answer its own probe: %v", err)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestHostileHandshakes(t *testing.T) {
 		conn := tls.Client(r.dial(), &tls.Config{RootCAs: a.Pool, ServerName: "localhost"})
 		return send(t, conn, said(""))
 	}
-	// They send nothing, or half of what they should.
+	// Some clients send nothing, or half of a handshake.
 	for i := range 6 {
 		conn := r.dial()
 		if i%2 == 1 {
@@ -143,9 +143,9 @@ func TestHostileHandshakes(t *testing.T) {
 		}
 	}
 	if got := echo(); got != 200 {
-		t.Errorf("beside silent clients: got %d", got)
+		t.Errorf("while clients are silent: got %d", got)
 	}
-	// They send too much: a hello of 64 KiB, and then something that can't follow.
+	// Others send too much: a hello of 64 KiB, and then something that must not follow it.
 	conn := r.dial()
 	record := append([]byte{22, 3, 1, 0x40, 0}, make([]byte, 16<<10)...)
 	copy(record[5:], []byte{1, 0, 255, 255})
@@ -157,7 +157,7 @@ func TestHostileHandshakes(t *testing.T) {
 		}
 	}()
 	if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Error("a handshake that does not end is read on and on")
+		t.Error("an endless handshake is read forever")
 	}
 	if got := echo(); got != 200 {
 		t.Errorf("afterwards: got %d", got)
@@ -207,7 +207,7 @@ func TestAuthorityGone(t *testing.T) {
 	certtest.Write(t, dir, file, append(b.PEM, a.PEM...))
 	r.log.Wait(t, "the TLS files were read again")
 	if got := ask(); got != "HTTP/1.1 test" {
-		t.Errorf("beside another authority: got %q", got)
+		t.Errorf("with another authority added: got %q", got)
 	}
 	certtest.Write(t, dir, file, b.PEM)
 	r.log.WaitFor(t, "a second reading", func(all string) bool { return strings.Count(all, "the TLS files were read again") == 2 })

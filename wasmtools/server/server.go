@@ -40,7 +40,7 @@ import (
 	public "github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// Options say what a Server has in addition to its configuration. The zero value is usable.
+// Options are what a Server has in addition to its configuration. The zero value is usable.
 type Options struct {
 	// Doors are served beside the configuration's, by their paths: a path must be one that no tool can have, such as "/hello.api". The service and
 	// each request give them the tools. A door that is an io.Closer is closed with the server, once it has no more requests, but not if New fails.
@@ -82,22 +82,22 @@ type Server struct {
 	conns     *connections
 	streams   *web.Places // of all doors
 	draining  atomic.Bool
-	awaited   bool          // clients may be waiting when Run begins
+	awaited   bool          // clients may already be waiting when Run begins
 	handing   atomic.Bool   // HandOver was called
 	drain     time.Duration // how long running calls may take to finish
 	// writeTimeout is from the current configuration; http.WriteTimeout is from the one at the start.
 	writeTimeout atomic.Int64
 
 	started   *inner.Config // the configuration at the start, for settings that need a restart
-	reload    sync.Mutex    // held during a Reload; guards what follows
-	issuer    *oidc.Issuer  // the issuer whose keys are read; nil if there is none
+	reload    sync.Mutex    // held during a Reload; guards the fields below
+	issuer    *oidc.Issuer  // the issuer whose keys are being read; nil if there is none
 	endIssuer func()        // stops reading its keys
 	listed    bool          // all tools are known, so an entry that matches no tool is a mistake
-	over      bool          // the parts are closed
+	over      bool          // whether the parts are closed
 
 	forget func() // ends the subscription to the tokens of the state; nil if there is none
 
-	unmatched chan struct{} // holds a value if warnUnmatched must be called once the catalog has read all files
+	unmatched chan struct{} // holds a value if warnUnmatched must be called when the catalog has read all files
 
 	once   sync.Once
 	closed error
@@ -208,7 +208,7 @@ func (s *Server) observers(c *inner.Config) []web.Observer {
 	return all
 }
 
-// recheck ends the streams and sessions of callers who are no longer let in, after tokens have changed.
+// recheck is called after tokens have changed, and ends the streams and sessions of callers who are no longer let in.
 func (s *Server) recheck() {
 	s.web.Recheck()
 	for _, door := range s.doors {
@@ -235,8 +235,8 @@ type mcpDoor struct {
 // Close closes both.
 func (d mcpDoor) Close() error { return errors.Join(d.Door.Close(), d.tools.Close()) }
 
-// lasting returns what the documents follow besides configurations: the tokens of the state and the program's verifiers, which outlive a
-// configuration.
+// lasting returns the verifiers that outlive a configuration, whose changes the documents follow as well: the tokens of the state and
+// the program's own.
 func (s *Server) lasting() []web.Dependency {
 	return []web.Dependency{auth.Dependency(append([]auth.Verifier{s.inForce().named}, s.verifiers...)...)}
 }
@@ -273,7 +273,7 @@ func (s *Server) serveWith(ctx context.Context, write time.Duration) {
 		WriteTimeout:      write,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		// net/http would answer OPTIONS * by itself, without a token and without a line in the log.
+		// By default, net/http answers OPTIONS * itself, without asking for a token and without a line in the log.
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return requests },
 		ConnContext:                  withConn,
@@ -321,7 +321,7 @@ func (s *Server) Addr() net.Addr { return s.listeners[0].Addr() }
 func (s *Server) Table() *wasmtools.RouteTable { return s.service.Table }
 
 // Run serves until ctx ends. From then on /readyz and new calls are answered with 503, and running calls have 30 seconds to
-// finish. Those that are left are cut off, the server is closed, and Run returns nil. It returns an error if the server can't
+// finish. Calls that still run then are cut off, the server is closed, and Run returns nil. It returns an error if the server can't
 // go on or can't be closed. It must be called only once. The service stays open. Run waits for each Serve of a door, whose
 // context has ended by then.
 func (s *Server) Run(ctx context.Context) error {
@@ -431,7 +431,7 @@ func (s *Server) close() error {
 		errs = append(errs, s.metrics.close())
 	}
 	if s.service.Tracer != nil {
-		if s.handing.Load() { // the next process can begin once this one has released the address
+		if s.handing.Load() { // the next process can use the metrics address once this one has released it
 			s.service.Tracer.Hurry()
 		}
 		s.service.Tracer.Gather(nil)
@@ -467,7 +467,7 @@ func (s *Server) Answers(ctx context.Context) error {
 		return nil
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		return nil // the system does not allow the request, which says nothing about the server
+		return nil // the system does not allow this process to send the request, which says nothing about the server
 	}
 	return fmt.Errorf("ask %s for /healthz: %w", s.Addr(), err)
 }

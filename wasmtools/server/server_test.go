@@ -28,7 +28,7 @@ import (
 // patience is the longest wait for an event.
 const patience = 30 * time.Second
 
-// settings returns a configuration with a free port and a directory with the guest as namespace "shop".
+// settings returns a configuration with a free port and a directory with the guest, in the namespace "shop".
 func settings(tb testing.TB) *config.Config {
 	tb.Helper()
 	c := config.Default()
@@ -146,7 +146,7 @@ func (r *running) call(path, token string) (int, string, error) {
 	return a.StatusCode, string(body), err
 }
 
-// status is call for tests that only need the status.
+// status calls a tool, for tests that need only the status.
 func (r *running) status(path, token string) int {
 	r.tb.Helper()
 	status, _, err := r.call(path, token)
@@ -236,7 +236,7 @@ func TestDrainLimit(t *testing.T) {
 		answer, _ := io.ReadAll(conn)
 		answers <- string(answer)
 	}()
-	if status := r.status("/shop/wait", ""); status != http.StatusOK { // when this is done, spin surely runs
+	if status := r.status("/shop/wait", ""); status != http.StatusOK { // once this is done, spin is surely running
 		t.Fatalf("POST /shop/wait: %d", status)
 	}
 	r.stop()
@@ -267,10 +267,10 @@ func TestNewFails(t *testing.T) {
 	}{
 		{"address in use", func(c *config.Config) { c.Server.Addresses = []string{taken.Addr().String()} },
 			[]string{taken.Addr().String(), "another program listens there", "--address"}},
-		{"address of another machine", func(c *config.Config) { c.Server.Addresses = []string{"192.0.2.1:80"} }, []string{"192.0.2.1:80", "--address"}},
+		{"an address of another machine", func(c *config.Config) { c.Server.Addresses = []string{"192.0.2.1:80"} }, []string{"192.0.2.1:80", "--address"}},
 		{"no port", func(c *config.Config) { c.Server.Addresses = []string{"localhost"} }, []string{"localhost", "host:port"}},
 		{"no directory", func(c *config.Config) { c.Tools.Directory = filepath.Join(c.Tools.Directory, "nowhere") }, []string{"nowhere"}},
-		{"a file for a directory", func(c *config.Config) { c.Tools.Directory = filepath.Join(c.Tools.Directory, "shop.wasm") }, []string{"shop.wasm"}},
+		{"a file in place of a directory", func(c *config.Config) { c.Tools.Directory = filepath.Join(c.Tools.Directory, "shop.wasm") }, []string{"shop.wasm"}},
 		{"bad token", func(c *config.Config) { c.Auth.Tokens = []string{"good", "not good"} }, []string{"token"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

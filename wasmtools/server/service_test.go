@@ -42,14 +42,14 @@ func TestReloadOfService(t *testing.T) {
 	}
 	defer s.Close()
 	if err := of.Reload(c); err == nil || !strings.Contains(err.Error(), "the service has a server") {
-		t.Errorf("with one: got %v", err)
+		t.Errorf("with a server: got %v", err)
 	}
 	if err := s.Reload(c); err != nil {
 		t.Errorf("the server: %v", err)
 	}
 }
 
-// TestMadeConfiguration checks that a configuration is refused that was not read from a file or a text, since nobody knows whom it lets in.
+// TestMadeConfiguration checks that a configuration is refused if it was not read from a file or a text, since nobody knows whom it lets in.
 func TestMadeConfiguration(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]*config.Config{"none": nil, "zero": {}} {

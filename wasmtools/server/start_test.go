@@ -45,7 +45,7 @@ func TestStart(t *testing.T) {
 		}
 	}
 	if got := r.status("/shop/echo", ""); got != http.StatusOK {
-		t.Errorf("a tool that is listed: got %d", got)
+		t.Errorf("a listed tool: got %d", got)
 	}
 	if status, body, err := r.call("/shop/ecko", ""); status != http.StatusServiceUnavailable || !strings.Contains(body, `"not_ready"`) {
 		t.Errorf("a path without a tool at the start: got %d %s %v, want 503 not_ready", status, body, err)
@@ -62,7 +62,7 @@ func TestStart(t *testing.T) {
 	if got := probe("/readyz"); got != http.StatusOK {
 		t.Errorf("/readyz after the start: got %d", got)
 	}
-	testkit.Until(t, "a path without a tool is not found, with a guess", func() bool {
+	testkit.Until(t, "a path without a tool is not found, and a similar path is suggested", func() bool {
 		status, body, _ := r.call("/shop/ecko", "")
 		return status == http.StatusNotFound && strings.Contains(body, "did you mean /shop/echo?")
 	})

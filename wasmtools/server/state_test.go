@@ -80,11 +80,11 @@ func TestDamagedState(t *testing.T) {
 	})
 	const want = "state.db is not a state that this version can read"
 	if _, err := core.Open(t.Context(), granted, core.Options{}); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("start: got %v, want it to say that it %s", err, want)
+		t.Errorf("start: got %v, want an error with %s", err, want)
 	}
 	r := start(t, c)
 	if err := r.Reload(granted); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("reload: got %v, want it to say that it %s", err, want)
+		t.Errorf("reload: got %v, want an error with %s", err, want)
 	}
 	if got := r.status("/shop/echo", ""); got != 200 {
 		t.Errorf("a refused reload: %d", got)
@@ -95,7 +95,7 @@ func TestDamagedState(t *testing.T) {
 // other tools work, and the server stops when it is told to.
 func TestBrokenState(t *testing.T) {
 	t.Parallel()
-	testkit.SkipEmulated(t, "page faults are the emulator's")
+	testkit.SkipEmulated(t, "the emulator handles page faults itself")
 	c := settings(t)
 	testkit.Put(t, c.Tools.Directory, "a.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "capability/kv"), strings.Replace(keeping, "NAMESPACE", "a", 1)))
 	c.State.Directory = t.TempDir()
@@ -122,7 +122,7 @@ func TestBrokenState(t *testing.T) {
 	r.log.Wait(t, `"msg":"all tools are compiled"`)
 	ready(`{"status":"ready","compiled":true}`)
 	if err := os.Truncate(filepath.Join(c.State.Directory, "state.db"), 0); err != nil {
-		t.Skip(err) // not every system allows that for a mapped file
+		t.Skip(err) // not every system lets a mapped file be emptied
 	}
 	for range 3 {
 		for _, path := range []string{"/a/get", "/a/gets", "/a/set"} {
@@ -135,6 +135,6 @@ func TestBrokenState(t *testing.T) {
 	}
 	r.stop()
 	if err := r.result(); err == nil || !strings.Contains(err.Error(), "restart the server") {
-		t.Errorf("the server ends with %v, want it to say what is wrong with its state", err)
+		t.Errorf("the server ends with %v, want an error that says what is wrong with its state", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	public "github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// listPatience is how long the client's first message may wait until all tools are listed. Most clients ask for the list once. Codex
+// listPatience is how long the client's first message may wait until all tools are listed. Most clients ask for the list only once. Codex
 // gives a server ten seconds to start, others give it thirty and more.
 const listPatience = 5 * time.Second
 
@@ -29,8 +29,8 @@ type StdioOptions struct {
 // one. It listens on no address, and asks for no token: whoever starts a program may call everything that it has. Limits, switches and
 // tools of the configuration apply.
 //
-// It returns nil when In ends or ctx does. Calls that still run then have 5 seconds to finish, or are cancelled at once where it was ctx. A
-// Read of In may go on after that, as nothing can end one of standard input. An Out that can't be written to is an error. The service stays
+// It returns nil when In ends or ctx does. Calls that still run then have 5 seconds to finish, or are cancelled at once if ctx has ended. A
+// Read of In may continue after that, since nothing can end a read of standard input. An Out that can't be written to is an error. The service stays
 // open.
 func ServeStdio(ctx context.Context, of *service.Service, o StdioOptions) error {
 	return serveStdio(ctx, (*core.Handle)(of).Service(), o, listPatience)

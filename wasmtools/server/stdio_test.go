@@ -64,7 +64,7 @@ func TestStdioFirstList(t *testing.T) {
 		}
 	}
 	if tools := strings.Count(got, `"inputSchema"`); tools < 12 {
-		t.Errorf("the list has %d tools, want those of the file that is described, too: %s", tools, got)
+		t.Errorf("the list has %d tools, want also those of the file that must be described: %s", tools, got)
 	}
 	log.Wait(t, `"msg":"ready","tools":`)
 }
@@ -135,7 +135,7 @@ func TestStdioLines(t *testing.T) {
 		ids[message.ID] = true
 	}
 	if len(ids) != len(tools)+1 {
-		t.Errorf("got answers to %v:\n%s", ids, got)
+		t.Errorf("got answers to the requests %v:\n%s", ids, got)
 	}
 }
 
@@ -186,11 +186,11 @@ func TestStdioFails(t *testing.T) {
 		set  func(c *config.Config, p *pipes)
 		says string
 	}{
-		"no directory":          {func(c *config.Config, _ *pipes) { c.Tools.Directory = filepath.Join(dir, "tools") }, "there is no tools directory " + filepath.Join(dir, "tools")},
-		"no file":               {func(_ *config.Config, p *pipes) { p.files = []string{filepath.Join(dir, "x.wasm")} }, "there is no file " + filepath.Join(dir, "x.wasm")},
-		"a folder for a file":   {func(_ *config.Config, p *pipes) { p.files = []string{dir} }, "is a folder, not a file"},
-		"nowhere to write":      {func(_ *config.Config, p *pipes) { p.out = noSpace{} }, "write a message: no space left"},
-		"an input that is gone": {func(_ *config.Config, p *pipes) { p.in = closedInput{} }, "read a message: " + os.ErrClosed.Error()},
+		"no directory":        {func(c *config.Config, _ *pipes) { c.Tools.Directory = filepath.Join(dir, "tools") }, "there is no tools directory " + filepath.Join(dir, "tools")},
+		"no file":             {func(_ *config.Config, p *pipes) { p.files = []string{filepath.Join(dir, "x.wasm")} }, "there is no file " + filepath.Join(dir, "x.wasm")},
+		"a folder for a file": {func(_ *config.Config, p *pipes) { p.files = []string{dir} }, "is a folder, not a file"},
+		"nowhere to write":    {func(_ *config.Config, p *pipes) { p.out = noSpace{} }, "write a message: no space left"},
+		"an input that fails": {func(_ *config.Config, p *pipes) { p.in = closedInput{} }, "read a message: " + os.ErrClosed.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -202,7 +202,7 @@ func TestStdioFails(t *testing.T) {
 				t.Errorf("got %v, want an error that says %q", err, test.says)
 			}
 			if out.Len() > 0 {
-				t.Errorf("the client is told %s", out.String())
+				t.Errorf("the client gets %s", out.String())
 			}
 		})
 	}

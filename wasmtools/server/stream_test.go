@@ -43,7 +43,7 @@ func TestStreams(t *testing.T) {
 	defer answer.Body.Close()
 	reader := bufio.NewReader(answer.Body)
 	for range 3 {
-		time.Sleep(2 * short) // the timeouts of a connection only pass in real time
+		time.Sleep(2 * short) // the timeouts of a connection pass only in real time
 		door <- struct{}{}
 		if line, err := reader.ReadString('\n'); line != "event\n" {
 			t.Fatalf("got %q (%v)", line, err)

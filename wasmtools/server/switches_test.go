@@ -83,7 +83,7 @@ func TestSwitchesStay(t *testing.T) {
 		t.Errorf("after a reset: got %d, %+v", status, done)
 	}
 	if log := r.log.String(); !strings.Contains(log, `"msg":"tools switched","switched":["/shop"],"to":"reset","principal":"uid `) {
-		t.Errorf("the log does not tell of it:\n%s", log)
+		t.Errorf("the log has no line about the switch:\n%s", log)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestSwitchByHTTP(t *testing.T) {
 		{"two tags", "ann", `"0", "1"`, shop, 422, "", false},
 		{"an old version", "ann", `"7"`, shop, 412, "", false},
 		{"the version", "ann", `"0"`, shop, 200, `"1"`, true},
-		{"again, with that version", "ann", `"0"`, shop, 412, "", true},
+		{"again, with the earlier version", "ann", `"0"`, shop, 412, "", true},
 		{"again", "ann", "", shop, 200, `"1"`, true},
 		{"any version", "ann", "*", shop, 200, `"1"`, true},
 		{"no names", "ann", "", `{}`, 422, "", true},

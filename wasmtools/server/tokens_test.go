@@ -58,7 +58,7 @@ func TestNamedTokens(t *testing.T) {
 	if after := document(r, secret); strings.Contains(version, `"securitySchemes"`) || !strings.Contains(after, `"securitySchemes":{"bearer":`) || strings.Contains(after, "/shop/trap") {
 		t.Errorf("the document is %s", after)
 	}
-	r.log.Wait(t, "its checksum does not fit")
+	r.log.Wait(t, "a token whose checksum is wrong")
 
 	next := *c
 	next.Auth.Tokens = []string{"plain"}
@@ -139,9 +139,9 @@ func TestRevokedStreams(t *testing.T) {
 	if _, err := r.of.Tokens.SetScopes(t.Context(), "kept", []string{"shop/echo"}, state.Any); err != nil {
 		t.Fatal(err)
 	}
-	within(t, time.Second, "the news of a change", func() {
+	within(t, time.Second, "the notice of a change", func() {
 		if got := nextEvent(t, scoped); !strings.Contains(got, `"kind":"reset"`) {
-			t.Errorf("events tell of a change of scopes by %s", got)
+			t.Errorf("events report a change of scopes by %s", got)
 		}
 		for {
 			line, err := stays.ReadString('\n')

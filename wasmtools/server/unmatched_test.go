@@ -25,7 +25,7 @@ func TestUnmatched(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := build(t, changed(c, func(c *config.Config) { c.Tools.Disabled = []string{"before"} }))
-	// Entries of a reload before all files are read are checked once they are.
+	// If a reload comes before all files are read, its entries are checked after that.
 	if err := r.Reload(changed(c, func(c *config.Config) {
 		c.Tools.Disabled = []string{"told", "shop", "shop/ecco"}
 		c.Overrides = []config.Override{{Match: "sop/*"}, {Match: "shop/*"}}
@@ -48,7 +48,7 @@ func TestUnmatched(t *testing.T) {
 		t.Errorf("after a reload:\n%s", after)
 	}
 	if strings.Count(after, notWrong) != 2 || !strings.Contains(after, notWrong+`"key":"tools.disabled[2]","was":"shop/ecco is not the name of a tool"`) {
-		t.Errorf("after a reload, the end of what was wrong:\n%s", after)
+		t.Errorf("after a reload, the log does not say what is no longer wrong:\n%s", after)
 	}
 
 	if err := r.Reload(changed(c, func(c *config.Config) {
@@ -68,11 +68,11 @@ func TestUnmatched(t *testing.T) {
 	}
 	none := strings.TrimPrefix(r.log.String(), text+after+many)
 	if strings.Count(none, notWrong) != 20 || !strings.Contains(none, `"msg":"more entries of the configuration are no longer wrong","entries":30`) || strings.Contains(none, matchesNothing) {
-		t.Errorf("with none of them:\n%s", none)
+		t.Errorf("without any of these entries:\n%s", none)
 	}
 }
 
-// TestUnmatchedAfterMoreMemory checks that there is no warning about a tool that a reload makes possible.
+// TestUnmatchedAfterMoreMemory checks that there is no warning about a tool that can be served only after a reload.
 func TestUnmatchedAfterMoreMemory(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -105,7 +105,7 @@ func TestUnmatchedAfterMoreMemory(t *testing.T) {
 			}
 			r.log.Wait(t, `"key":"tools.disabled[1]"}`)
 			if text := r.log.String(); strings.Count(text, matchesNothing) != 1 {
-				t.Errorf("it was warned of a tool that is there:\n%s", text)
+				t.Errorf("there is a warning about a tool that exists:\n%s", text)
 			}
 		})
 	}

@@ -7,16 +7,16 @@ import (
 )
 
 // An incomplete request costs memory, and a client without a token can send as large a head as one with a token. So large heads are counted before
-// they are complete, and the first clients to be disconnected are those that send no more of a head or a body, or don't read an answer.
+// they are complete, and the first clients to be disconnected are those that stop sending a head or a body, or that don't read an answer.
 
-// A head is what has been read of a request's head. It belongs to the goroutine that reads, except for held.
+// A head is the part of a request's head that has been read so far. Only the goroutine that reads may use it, except for held.
 type head struct {
-	awaited bool // it has begun and not ended
+	awaited bool // the head has begun and not ended
 	read    bool // its first byte has not come yet
-	over    bool // later bytes have been read, which do not belong to it
+	over    bool // bytes that come after the head have been read
 	bytes   int64
 	lines   int64
-	held    int64 // its counted bytes; guarded by connections.mu
+	held    int64 // the bytes counted for it; guarded by connections.mu
 }
 
 const (
@@ -45,13 +45,13 @@ func (h *head) count(b []byte, end int) {
 // cost returns the bytes that a head takes: its text, which is copied from the buffers into strings, and its lines.
 func (h *head) cost() int64 { return 2*h.bytes + lineCost*h.lines }
 
-// A body is what has been read of a request's body. It belongs to the goroutine that reads.
+// A body is the part of a request's body that has been read so far. Only the goroutine that reads may use it.
 type body struct {
 	awaited bool // the connection is in the queue of bodies
 	bytes   int  // bytes since it was queued
 }
 
-// The answers to heads that are not read to the end. They have no request id, since there is no request yet.
+// The answers to heads that are not read to the end. The answers have no request id, since there is no request yet.
 const (
 	busyHead = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" +
 		`{"code":"overloaded","detail":"Too many large headers are being read; try again later"}`
@@ -92,13 +92,13 @@ func (w *watchedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refuse answers a head that is not read to its end, and returns an error that net/http takes for the end of the connection.
+// refuse answers a head that is not read to its end, and returns an error that net/http treats as the end of the connection.
 func (w *watchedConn) refuse(answer string) error {
 	// The connection ends whether or not the answer arrives; but closing it before everything is read may cut off the answer.
 	return refuseOver(w.duplex, answer)
 }
 
-// refuseOver is refuse for a given connection.
+// refuseOver does the same as refuse, on a given connection.
 func refuseOver(c duplex, answer string) error {
 	end := time.Now().Add(lastRead)
 	_ = c.SetDeadline(end)
@@ -157,8 +157,8 @@ func (c *connections) awaitBody(w *watchedConn, awaited bool) {
 	}
 }
 
-// hold counts the bytes of a head so far. If there is no room, the connection whose unfinished head has been large for longest is closed; if there is
-// none, hold returns false.
+// hold counts the bytes of a head so far. If there is no room, it closes the connection whose unfinished head has been large for longest; if there is
+// no such connection, it returns false.
 func (c *connections) hold(w *watchedConn) bool {
 	n := w.head.cost() - headFree
 	c.mu.Lock()

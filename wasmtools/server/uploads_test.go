@@ -46,11 +46,11 @@ func TestUploadsOfTwo(t *testing.T) {
 			}
 		}()
 	}
-	for refused := range uploads / 2 { // the others wait for their bodies
+	for refused := range uploads / 2 { // the other requests wait for their bodies
 		select {
 		case status := <-answers:
 			if status != http.StatusServiceUnavailable {
-				t.Fatalf("got %d for a half-sent file", status)
+				t.Fatalf("got the status %d for a half-sent file", status)
 			}
 		case <-time.After(patience):
 			t.Fatalf("only %d of %d half-sent files were refused", refused, uploads)

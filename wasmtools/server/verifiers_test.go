@@ -19,7 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
 
-// A badge is a program's own verifier: a header names the caller, who may call only one tool.
+// A badge is a verifier of an embedding program: a header names the caller, who may call only one tool.
 type badge struct {
 	open    atomic.Bool
 	version atomic.Uint64
@@ -60,7 +60,7 @@ func (b *badge) Subscribe(changed func()) func() {
 	}
 }
 
-// set sets whether it is open, and calls subscribers.
+// set sets whether the badge is open, and calls its subscribers.
 func (b *badge) set(open bool) {
 	b.open.Store(open)
 	b.version.Add(1)
@@ -121,7 +121,7 @@ func TestVerifiers(t *testing.T) {
 		{"a badge alone", nil, false, refused, refused, `Badge realm="tools"`, "Invalid or missing credentials", `[{"badge":[]}]`, `"msg":"auth is on","schemes":["badge"],"tokens":0}`},
 		{"a token, too", withTokens(false, "sesame"), false, "10", refused, `Bearer, Badge realm="tools"`, "Invalid or missing credentials", `[{"bearer":[]},{"badge":[]}]`, `"msg":"auth is on","schemes":["bearer","badge"],"tokens":1}`},
 		{"tokens are required, and there is none", withTokens(true), false, refused, refused, `Bearer, Badge realm="tools"`, "Invalid or missing credentials", `[{"bearer":[]},{"badge":[]}]`, `"msg":"auth is on","schemes":["bearer","badge"],"tokens":0}`},
-		{"nothing but a token counts, and there is none", withTokens(true), true, refused, refused, "Bearer", "Invalid or missing bearer token", `[{"bearer":[]}]`, `"msg":"auth.required is set and there is no token`},
+		{"only tokens are accepted, and there is none", withTokens(true), true, refused, refused, "Bearer", "Invalid or missing bearer token", `[{"bearer":[]}]`, `"msg":"auth.required is set and there is no token`},
 		{"nobody has to show anything", withTokens(false), true, "10", "10", "", "", "", `"msg":"auth is off`},
 	} {
 		b.set(test.open)
@@ -157,7 +157,7 @@ func TestVerifiers(t *testing.T) {
 		_, text := get("/openapi.json", "X-Badge", "valid ann")
 		var document struct{ Security json.RawMessage }
 		if err := json.Unmarshal([]byte(text), &document); err != nil || string(document.Security) != test.security {
-			t.Errorf("%s: the document asks for %s, want %s (%v)", test.name, document.Security, test.security, err)
+			t.Errorf("%s: the document requires %s, want %s (%v)", test.name, document.Security, test.security, err)
 		}
 		if a := r.ask("/mcp", "tools/list", "", "", "X-Badge", "valid ann"); a.StatusCode != 200 {
 			t.Errorf("%s: over MCP, a badge is answered with %d", test.name, a.StatusCode)
@@ -165,6 +165,6 @@ func TestVerifiers(t *testing.T) {
 	}
 	b.set(false) // no reload
 	if _, text := get("/openapi.json", "X-Badge", "valid ann"); !strings.Contains(text, `"security":[{"badge":[]}]`) {
-		t.Errorf("the document does not follow the verifier: %.200s", text)
+		t.Errorf("the document does not change with the verifier: %.200s", text)
 	}
 }

@@ -77,7 +77,7 @@ func TestWhere(t *testing.T) {
 	session := post("/mcp", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`).Header.Get("Mcp-Session-Id")
 	post("/mcp", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"shop-echo","arguments":{"a":1}}}`, "Mcp-Session-Id", session, "Mcp-Protocol-Version", "2025-11-25")
 	var both sync.WaitGroup
-	for range 2 { // one call runs, and the other one waits
+	for range 2 { // one call runs, and the other waits
 		both.Go(func() { post("/shop/spin", `{}`) })
 	}
 	both.Wait()
@@ -128,7 +128,7 @@ func TestNamesakes(t *testing.T) {
 		}
 		id := string(w.id(t))
 		if w[0] == "issued" {
-			id = "" // the name is enough
+			id = "" // asking by name finds all callers of that name
 		}
 		ids[id] = w
 		for range 2 {
@@ -181,7 +181,7 @@ func TestNamesakes(t *testing.T) {
 			if caller, _ := attributes["caller"].(string); caller == id {
 				codes[attributes["code"]]++
 			} else if id != "" {
-				t.Errorf("asked for %s, got a line of %q", id, caller)
+				t.Errorf("asked for %s, got a line about %q", id, caller)
 			}
 		}
 		if codes[nil] != 2 || codes["not_found"] != 1 { // the second line has the level debug

@@ -1,4 +1,4 @@
-// Package service has what is below all doors: the files, what runs them, the table of their tools, and the way to call them. A program
+// Package service is everything below the doors: the files, what runs them, the table of their tools, and the way to call them. A program
 // opens it once, uses it for a server, an MCP client on standard input or its own calls, and closes it after them.
 package service
 
@@ -19,12 +19,12 @@ type Options struct {
 	Tools []*wasmtools.Tool
 	// Files are paths of .wasm files and scripts that are served instead of the configured directories.
 	Files []string
-	// Observers are told of each call, whatever door it comes through, and of the calls inside it.
+	// Observers are told of each call, whatever door it comes through, and of each call that a tool makes.
 	Observers []invoke.Observer
 	// Volatile keeps state in memory if the configuration names no directory for it. Otherwise nothing can be kept in that case.
 	Volatile bool
-	// Logger is the log. Nil discards. No line has a secret of the configuration. Package net/http writes to the standard logger of package
-	// log, and may quote there what a server sent to a tool: a program that grants secrets should redirect that logger.
+	// Logger is the log. If it is nil, log lines are discarded. No line contains a secret of the configuration. Package net/http writes to the
+	// standard logger of package log, and may quote there what a server sent to a tool: a program that grants secrets should redirect that logger.
 	Logger *slog.Logger
 }
 

@@ -29,7 +29,7 @@ func ExampleNewAccess() {
 	for _, request := range []struct{ url, page string }{
 		{"https://tools.example.com/tools", "https://app.example.com"},
 		{"https://tools.example.com/tools", "https://evil.example"},
-		{"https://evil.example/tools", "https://evil.example"}, // whose name means the address of the program
+		{"https://evil.example/tools", "https://evil.example"}, // whose domain name leads to the address of the program
 	} {
 		r := httptest.NewRequest(http.MethodGet, request.url, nil)
 		r.Header.Set("Origin", request.page)

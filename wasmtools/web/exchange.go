@@ -17,7 +17,7 @@ var (
 	_ http.Flusher        = (*Exchange)(nil)
 )
 
-// in is the same memory, so that no call allocates.
+// in is the same Exchange in its internal form, so that no call allocates.
 func (x *Exchange) in() *web.Exchange { return (*web.Exchange)(x) }
 
 // Request returns the request. Its context does not have the id: use [Exchange.Context].
@@ -26,7 +26,7 @@ func (x *Exchange) Request() *http.Request { return x.in().Request() }
 // Context returns the request's context, with the id that [RequestID] returns.
 func (x *Exchange) Context() context.Context { return x.in().Context() }
 
-// Generation returns the generation that the request goes by, or nil if there is no table.
+// Generation returns the generation under which the request is handled, or nil if there is no table.
 func (x *Exchange) Generation() *wasmtools.Generation { return x.in().Generation() }
 
 // Call returns the call of a tool that the request makes. Its principal is set. It is part of the exchange, which saves an
@@ -50,7 +50,7 @@ func (x *Exchange) Header() http.Header { return x.in().Header() }
 // (100 to 199, except 101).
 func (x *Exchange) WriteHeader(status int) { x.in().WriteHeader(status) }
 
-// Write writes a part of the body. The first Write sends the header with the status 200, if WriteHeader did not.
+// Write writes a part of the body. The first Write sends the header with the status 200, if WriteHeader has not sent it.
 func (x *Exchange) Write(p []byte) (int, error) { return x.in().Write(p) }
 
 // Flush sends what has been written so far.

@@ -11,8 +11,8 @@ import (
 
 // An Observer is told of requests, such as the log. Package invoke tells its own observers of the calls that requests make.
 type Observer interface {
-	// Answered is told of each request once it has been answered: also of one that was refused for its host, its page or its token, before
-	// any door saw it, and of one whose path nothing has. It is called concurrently, and the connection waits for it. The
+	// Answered is told of each request once it has been answered: also of a request that was refused for its host, its page or its token
+	// before any door saw it, and of one with an unknown path. It is called concurrently, and the connection waits for it. The
 	// Answer must be neither changed nor kept.
 	Answered(a *Answer)
 }
@@ -43,16 +43,16 @@ func (a *Answer) Operation() string { return a.in().Operation() }
 // Tool returns the path of the tool that the request was about, or "". Its route in Generation has its version and digest.
 func (a *Answer) Tool() string { return a.in().Tool() }
 
-// Generation returns the generation that the request went by, or nil.
+// Generation returns the generation under which the request was handled, or nil.
 func (a *Answer) Generation() *wasmtools.Generation { return a.in().Generation() }
 
-// Uses returns the uses of its tool's grants by the request's call.
+// Uses returns the uses that the request's call has made of its tool's grants.
 func (a *Answer) Uses() []wasmtools.Use { return a.in().Uses() }
 
 // Status returns the status of the response, or 0 without HTTP.
 func (a *Answer) Status() int { return a.in().Status() }
 
-// Error returns why the request failed, with the cause that the client is not shown; if nil, it didn't. The status of such a response may be
+// Error returns why the request failed, with the cause that the client is not shown, or nil if it did not fail. The status of such a response may be
 // 200, where a door's protocol has errors of its own.
 func (a *Answer) Error() *wasmtools.Error { return a.in().Error() }
 

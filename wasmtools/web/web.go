@@ -1,4 +1,4 @@
-// Package web has what a program needs to add HTTP doors to a server, and to hear of its requests.
+// Package web has what a program needs to add HTTP doors to a server, and to be told of its requests.
 package web
 
 import (
@@ -11,8 +11,8 @@ import (
 )
 
 // A Door answers the requests for its part of the paths. Doors can't forget the checks: a request reaches one only if its host is
-// allowed, if it doesn't come from a page of another origin, and if its principal is known; the body that [Exchange.Request] has
-// fails after 1 MiB. A door that needs something else has one more method, which is called once:
+// allowed, if it doesn't come from a page of another origin, and if its principal is known; reading its body from
+// [Exchange.Request] fails after 1 MiB. A door that needs something else has one more method, which is called once:
 //
 //	Policy() Policy
 type Door interface {
@@ -22,11 +22,11 @@ type Door interface {
 
 // A Policy is what a door wants. The zero value is the safe one.
 type Policy struct {
-	// Open makes the door answer requests without the credentials that they would need: their principal is then [wasmtools.Nobody], who may
-	// call nothing. One with valid credentials has its own principal.
+	// Open makes the door answer even requests without the credentials that others need: their principal is then [wasmtools.Nobody], who
+	// may call nothing. A request with valid credentials has its own principal.
 	Open bool
-	// Role is what the principal must have, such as [wasmtools.RoleAdmin]. So the door is closed if nobody has to show who they are. Empty:
-	// none.
+	// Role is what the principal must have, such as [wasmtools.RoleAdmin]. So the door is closed if no caller has to show credentials. If
+	// Role is empty, no role is needed.
 	Role string
 	// Pages says which pages of other origins may make requests, besides those that the [Access] lists.
 	Pages Pages
@@ -38,7 +38,7 @@ type Pages int
 const (
 	// PagesListed are those whose origins the Access lists.
 	PagesListed Pages = iota
-	// PagesRead are all pages, but with GET and HEAD only, and without seeing the answer: they may link to the door. It is for doors where
+	// PagesRead are all pages, but only with GET and HEAD, and without seeing the answer: so they may link to the door. It is for doors where
 	// these methods do nothing but read.
 	PagesRead
 	// PagesAll are all pages: any page that somebody visits may make any request, and see the answer.
@@ -47,20 +47,20 @@ const (
 	PagesOwn
 )
 
-// An Access says which hosts requests may name, and pages of which other origins may make requests. The first ends DNS rebinding, in which
-// a page makes its own domain name mean the address of the service; the second ends cross-site request forgery, and is CORS for those that
-// may. It also says which proxies are believed about the client. It never changes.
+// An Access says which hosts requests may name, and pages of which other origins may make requests. The hosts prevent DNS rebinding, in
+// which a page makes its own domain name lead to the address of the service. The pages prevent cross-site request forgery; those that are
+// allowed get the headers of CORS. It also says which proxies are believed about the client. It never changes.
 type Access web.Access
 
 // AccessOptions are the settings of an Access. With the zero value, requests may name any host, and pages of other origins may
 // make none.
 type AccessOptions struct {
 	// Hosts are the names by which clients reach the service, with any port: names and IP addresses, patterns such as
-	// "*.example.com", which matches every name below example.com, or "*" for every host. If there are none, every host, unless Loopback
-	// is set.
+	// "*.example.com", which matches every name below example.com, or "*" for every host. If there are none, every host is allowed,
+	// unless Loopback is set.
 	Hosts []string
-	// Loopback says that clients on this machine only reach the service. Then localhost, the names below it and the loopback
-	// addresses are among its hosts, and without Hosts they are all.
+	// Loopback says that only clients on this machine reach the service. Then localhost, the names below it and the loopback
+	// addresses are allowed, too; without Hosts, nothing else is.
 	Loopback bool
 	// Origins are those whose pages may call the service, such as "https://app.example.com", or "*" for every origin.
 	Origins []string
@@ -68,7 +68,7 @@ type AccessOptions struct {
 	// shows who that is. If there are none, the peer of the connection is the client.
 	Proxies []netip.Prefix
 	// ProxyHeader is the one header in which they say it, "X-Forwarded-For" or "Forwarded": any other header may have been written by the
-	// client. If empty, the first.
+	// client. If it is empty, X-Forwarded-For is used.
 	ProxyHeader string
 }
 

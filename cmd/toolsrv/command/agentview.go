@@ -120,7 +120,7 @@ func (l *problemLog) WithAttrs([]slog.Attr) slog.Handler { return l }
 
 func (l *problemLog) WithGroup(string) slog.Handler { return l }
 
-// refusers returns which APIs refuse a tool, as the beginning of a sentence.
+// refusers returns a text that names the APIs that refuse a tool, as the beginning of a sentence.
 func refusers(r modelapi.Reason) string {
 	if len(r.APIs) == 0 {
 		return ""
@@ -136,7 +136,7 @@ func apiNames(apis []modelapi.API) string {
 	return strings.Join(names, ", ")
 }
 
-// printModels prints the output of --models: which APIs accept a tool, and for each other API the first reason.
+// printModels prints the output of --models: which APIs accept a tool, and for each of the other APIs the first reason for refusing it.
 func printModels(w io.Writer, f *checkedFile) error {
 	for _, m := range f.Models {
 		line := fmt.Sprintf("models   %s: tool %s: ", oneLine(f.File), oneLine(m.Tool))

@@ -27,7 +27,7 @@ type announcer struct {
 	server     string // the server's host:port for programs on this machine
 	needsToken bool
 	empty      string // what to do while no tool is served
-	// loading returns the files that are still being read. If nil, there never are any.
+	// loading returns the files that are still being read. If it is nil, files are never still being read.
 	loading func() []string
 
 	waits   bool                       // it has printed that files are still being read, and no tool is served yet
@@ -39,7 +39,7 @@ type announcer struct {
 
 // follow prints the tools of a table, and each change, until ctx ends.
 func (a *announcer) follow(ctx context.Context, table *wasmtools.RouteTable) {
-	changed := make(chan struct{}, 1) // full: one more look is due anyway
+	changed := make(chan struct{}, 1) // the channel is full, so one more look is due anyway
 	defer table.Subscribe(func(*wasmtools.Generation) {
 		select {
 		case changed <- struct{}{}:
@@ -56,7 +56,7 @@ func (a *announcer) follow(ctx context.Context, table *wasmtools.RouteTable) {
 	}
 }
 
-// news are what is new in a generation.
+// news are the differences between a generation and the one before.
 type news struct {
 	added, changed []wasmtools.Route
 	gone           []string
@@ -64,7 +64,7 @@ type news struct {
 	refused        []wasmtools.Refusal
 }
 
-// look returns what is new, and treats it as told from then on.
+// look returns the news, and from then on treats it as already told.
 func (a *announcer) look(g *wasmtools.Generation) (n news) {
 	served, without, refused := map[string]*wasmtools.Tool{}, map[string]string{}, map[string]string{}
 	for _, route := range g.Routes() {

@@ -72,11 +72,11 @@ func TestAnnouncer(t *testing.T) {
 	want("another", s.next([]*wasmtools.Tool{one, two}), "\nNew:\n\n  /two\n    curl -s localhost:8000/two"+call)
 	want("changed", s.next([]*wasmtools.Tool{newTool(t, "one", "2", "Does one."), two}), "\nChanged: /one\n")
 	broken := wasmtools.Refusal{Source: "two.py", Err: &toolfile.ScriptError{Text: "two.py:1:2: no\n  x = = 1\n"}}
-	want("broken, with the old one in service", s.next([]*wasmtools.Tool{one, two}, broken),
+	want("a broken file, with its old version in service", s.next([]*wasmtools.Tool{one, two}, broken),
 		"\nChanged: /one\n\nNot loaded, so the previous version stays in service: two.py\ntwo.py:1:2: no\n  x = = 1\n")
 	want("still", s.next([]*wasmtools.Tool{one, two}, broken), "")
 	want("gone", s.next([]*wasmtools.Tool{one}, broken), "\nGone: /two\n")
-	want("all gone", s.next(nil, wasmtools.Refusal{Source: "x.wasm", Err: errors.New("is not a module")}),
+	want("all gone", s.next(nil, wasmtools.Refusal{Source: "x.wasm", Err: errors.New("a file that is not a module")}),
 		"\nGone: /one\n\nNot served: x.wasm: is not a module\n\nNo tool.\n")
 
 	s = newAnnounced(t)

@@ -31,7 +31,7 @@ var passes = []struct {
 	{regexp.MustCompile(`(\{\s*"name": )"[a-z]+"(,\s*"seconds": 0\s*\})(,\s*\{\s*"name": "[a-z]+",\s*"seconds": 0\s*\})*`), `$1"PHASE"$2`},
 }
 
-// TestAnswers compares the output of --json with the one that programs rely on: one operator's day, with all commands in order. -update writes the
+// TestAnswers compares the output of --json with the output that programs rely on: one operator's day, with all commands in order. -update writes the
 // expected output again.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
@@ -68,7 +68,7 @@ func TestAnswers(t *testing.T) {
 		code  int
 		first func() // before it
 	}{
-		{args: []string{"status"}}, // before there is a call, which may not be counted yet
+		{args: []string{"status"}}, // before the first call, since a call may not be counted yet
 		{args: []string{"tools"}, first: call},
 		{args: []string{"tools", "--all"}},
 		{args: []string{"refused"}},

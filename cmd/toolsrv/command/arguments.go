@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/naming"
 )
 
-// fileAnd accepts a file and up to most more arguments; what describes these arguments.
+// fileAnd accepts a file, and after it at most "most" arguments, which "what" describes.
 func fileAnd(most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -33,7 +33,7 @@ func firstExample(cmd *cobra.Command) string {
 	return firstLine(cmd.Example)
 }
 
-// toolAndBody tells a tool's name from its arguments. Either may be left out; body is nil if the arguments are.
+// toolAndBody splits arguments into a tool's name and the JSON for it. Either may be left out; body is nil if the arguments are.
 func toolAndBody(args []string) (name string, body *string, err error) {
 	if len(args) > 0 && args[0] == "" {
 		return "", nil, &usageError{errors.New("TOOL is empty: name a tool, or leave it out if the file has only one")}

@@ -78,7 +78,7 @@ type managed struct {
 func manage(t *testing.T, more string) managed {
 	t.Helper()
 	if os.Getuid() < 0 {
-		t.Skip("this system doesn't say who opens a socket")
+		t.Skip("this system doesn't say which user connects to a socket")
 	}
 	dir, err := os.MkdirTemp("", "tsv") // a short path, for the socket
 	if err != nil {
@@ -151,7 +151,7 @@ concurrency = 8
 enabled = true
 `
 
-// passing matches the parts of an answer that differ from moment to moment.
+// passing matches the parts of an answer that change from moment to moment.
 var passing = regexp.MustCompile(`"(since|listed|pid|held|who|generation|version|revision|addresses|running|queued|done|last|until)": ?("[^"]*"|[0-9]+|true|false|\[[^\]]*\])`)
 
 // holders matches the callers with open connections. They differ, too: a client keeps its connection after a request, until a test in this process
@@ -162,7 +162,7 @@ var holders = regexp.MustCompile(`,"by":\[[^\]]*\]`)
 func TestThreeWays(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "")
-	eventually(t, "nothing happens by itself any more", func() bool {
+	eventually(t, "nothing changes by itself any more", func() bool {
 		_, logs, _ := run("logs", "--config", m.config)
 		return strings.Contains(logs, "listening") && strings.Contains(logs, "all tools are compiled")
 	})
@@ -236,7 +236,7 @@ func TestThreeWays(t *testing.T) {
 		anew := func() { // for each way, the server is in the same state
 			t.Helper()
 			if strings.HasPrefix(c.operation, "audit") || c.operation == "events" {
-				return // it has an entry for each change, also for this one
+				return // the audit has an entry for each change, also for this one
 			}
 			if _, err := over.Do(t.Context(), "reset", admin.Reset{Names: []string{"*"}}, ""); err != nil {
 				t.Fatal(err)
@@ -349,7 +349,7 @@ func TestShowTools(t *testing.T) {
 	}
 }
 
-// TestReload checks that a reload changes exactly what the dry run has shown, and nothing if the configuration has changed since.
+// TestReload checks that a reload changes exactly what the dry run has shown, and changes nothing if the configuration file has changed since.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "")
@@ -422,7 +422,7 @@ func TestAdministrationPage(t *testing.T) {
 	}
 }
 
-// TestAskNobody checks that commands say what to do if no server answers, or something else does.
+// TestAskNobody checks that commands say what to do if no server answers, or if something answers that is not a server of ours.
 func TestAskNobody(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "")
@@ -501,6 +501,6 @@ func TestAskHostileServer(t *testing.T) {
 	}
 	code, stdout, stderr := run("tools", "--all", "--server", server.URL)
 	if code != 1 || strings.ContainsAny(stdout+stderr, "\x1b\a\r\u202e\u009b") {
-		t.Errorf("a refusal: got %d, %q %q", code, stdout, stderr)
+		t.Errorf("a refused command: got %d, %q %q", code, stdout, stderr)
 	}
 }

@@ -140,7 +140,7 @@ func actorOf(e *audit.Entry) string {
 		return e.Caller
 	case e.Who == "":
 		return orDash(e.Origin)
-	case e.Origin == "", e.Origin == socket.Origin: // names from the socket say themselves that they are users of the system
+	case e.Origin == "", e.Origin == socket.Origin: // names from the socket already say that they are users of the system
 		return e.Who
 	}
 	return e.Who + " (" + e.Origin + ")"
@@ -153,7 +153,7 @@ func orDash(s string) string {
 	return s
 }
 
-// whatOf returns what an entry is about.
+// whatOf returns a text about the target of an entry.
 func whatOf(e *audit.Entry) (what string) {
 	switch {
 	case e.Refused != "":

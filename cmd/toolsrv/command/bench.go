@@ -91,7 +91,7 @@ func (b *bench) run(cmd *cobra.Command, args []string) error {
 	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()
 	stderr := cmd.ErrOrStderr()
-	b.limits.Concurrency = b.concurrency // so that calls don't wait for a turn, which would be measured
+	b.limits.Concurrency = b.concurrency // otherwise calls would wait for a turn, and the wait would be measured
 	file, err := b.open(ctx, args[0], stderr)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ type measurement struct {
 	times  histogram
 	calls  int64
 	failed int64
-	err    error // of the first call that failed
+	err    error // the error of the first call that failed
 	took   time.Duration
 }
 

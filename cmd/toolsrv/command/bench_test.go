@@ -72,7 +72,7 @@ func TestBenchRefuses(t *testing.T) {
 		{"no calls", []string{"echo", order, "-n", "0"}, 2, "--calls is 0"},
 		{"two ends", []string{"echo", order, "-n", "1", "-d", "1s"}, 2, "each say when to stop"},
 		{"no time", []string{"echo", order, "-d", "0s"}, 2, "--duration is 0s"},
-		{"a number for a time", []string{"echo", order, "-d", "5"}, 2, "--duration"},
+		{"a number in place of a time", []string{"echo", order, "-d", "5"}, 2, "--duration"},
 		{"a negative time", []string{"echo", order, "--warm-up", "-1s"}, 2, "--warm-up is -1s"},
 		{"a tool that fails", []string{"refuse", order}, 4, "tool_error: Only 2 are left."},
 		{"no file", []string{"echo", order, "--config", file + "/nowhere"}, 1, "nowhere"},

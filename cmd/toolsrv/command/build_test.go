@@ -128,8 +128,8 @@ func TestBuildFails(t *testing.T) {
 		{"empty output", []string{dir, "-o", ""}, 2, "name a file or leave it out"},
 		{"no folder", []string{filepath.Join(dir, "nowhere")}, 1, "there is no file or folder"},
 		{"no source", []string{dir}, 1, "no Go file, no Cargo.toml and no script"},
-		{"a folder for a file", []string{echo(t, echoManifest), "-o", dir}, 1, "is a folder: name a file, such as"},
-		{"a device for a file", []string{echo(t, echoManifest), "-o", os.DevNull}, 1, "is not a regular file"},
+		{"a folder in place of a file", []string{echo(t, echoManifest), "-o", dir}, 1, "is a folder: name a file, such as"},
+		{"a device in place of a file", []string{echo(t, echoManifest), "-o", os.DevNull}, 1, "is not a regular file"},
 		{"a folder that does not exist", []string{echo(t, echoManifest), "-o", filepath.Join(dir, "nowhere", "x.wasm")}, 1, "make it first"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

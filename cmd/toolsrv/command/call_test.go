@@ -145,7 +145,7 @@ func TestCallTime(t *testing.T) {
 		}
 	}
 	if _, _, stderr = run("call", "--time", file, "trap", order); !strings.Contains(stderr, "not reset: the instance was closed") {
-		t.Errorf("got %q of a tool that broke", stderr)
+		t.Errorf("got %q for a tool that broke", stderr)
 	}
 	_, _, stderr = run("call", "--time", "--json", file, "echo", order)
 	var times struct{ Microseconds map[string]float64 }
@@ -167,7 +167,7 @@ func TestCallRefuses(t *testing.T) {
 		{"nothing", nil, 2, "FILE is missing"},
 		{"an address", []string{"https://tools.example.com/calc"}, 2, "FILE is an address: toolsrv call takes a file"},
 		{"no such tool", []string{file, "ehco", order}, 2, `has no tool "ehco": it has echo, refuse`},
-		{"no tool of several", []string{file}, 2, "has several tools: name one of them (echo, "},
+		{"no tool named, of several", []string{file}, 2, "has several tools: name one of them (echo, "},
 		{"an empty tool", []string{file, "", order}, 2, "TOOL is empty"},
 		{"JSON in pieces", []string{file, "echo", `{"item":`, `"tea"}`}, 2, `unexpected argument "\"tea\"}"`},
 		{"two words of JSON without a tool", []string{file, `{"item":`, `"tea"}`}, 2, "quote the JSON"},

@@ -162,9 +162,9 @@ type checkedFile struct {
 	author    bool             // Reason is an error in a script, for its author
 	turn      int              // the order in which a catalog gives files their paths
 	listed    *catalog.File    // nil if it belongs to no source
-	declared  []string         // paths, also of a file that is refused
+	declared  []string         // the paths of its tools, even if the file is refused
 	module    *toolfile.Module // nil: refused
-	described bool             // its manifest is known only from running it
+	described bool             // its manifest is known only after running it
 }
 
 func (c *check) run(cmd *cobra.Command, args []string) error {
@@ -376,7 +376,7 @@ func inTurn(files []*checkedFile) []*checkedFile {
 	})
 }
 
-// match finds entries of the configuration for tools that do not exist, and wrong grants. odd has the findings about the configuration's secrets.
+// match finds entries of the configuration for tools that do not exist, and wrong grants. odd are the findings about the configuration's secrets.
 func (c *checked) match(file string, odd []string) {
 	c.config = file
 	var paths, names []string

@@ -63,7 +63,7 @@ func TestCheckFiles(t *testing.T) {
 		{"no manifest", []string{testkit.Put(t, dir, "bare.wasm", guest)}, 1, []string{"`toolsrv pack`"}, "1 of 1"},
 		{"an import that is not offered", []string{testkit.Put(t, dir, "import.wasm", testkit.Fixture(t, "wat/refused/import_function"))}, 1, []string{"is not offered"}, "1 of 1"},
 		{"code that does not compile", []string{testkit.Put(t, dir, "code.wasm", sandboxtest.WithManifest(t, broken(t), manifestOf("", "x")))}, 1, []string{"refused  "}, "1 of 1"},
-		{"that describes for ever", []string{testkit.Put(t, dir, "spin.wasm", testkit.Fixture(t, "wat/hostile/describe_spin"))}, 1, []string{"run toolsrv_describe: "}, "1 of 1"},
+		{"a description that never ends", []string{testkit.Put(t, dir, "spin.wasm", testkit.Fixture(t, "wat/hostile/describe_spin"))}, 1, []string{"run toolsrv_describe: "}, "1 of 1"},
 		{"no such file", []string{dir + "/nowhere.wasm", one}, 1, []string{"refused  " + dir + "/nowhere.wasm: ", "ok       " + one}, "1 of 2"},
 		{"warnings", []string{lint}, 0, []string{"ok       " + lint, "warning  " + lint + ": tool echo, parameters/properties/item: ", "(ref-sibling)\n"}, ""},
 		{"an example that does not fit", []string{example}, 0, []string{"warning  " + example + ": tool echo, examples/0/arguments: an agent that copies it is refused: item: Input should be a valid string", "(example)\n"}, ""},
@@ -130,9 +130,9 @@ func TestCheckModels(t *testing.T) {
 		{"a namespace that begins with a digit", []string{"--models", digit}, []string{
 			"warning  " + digit + ": tool echo, name: refused by gemini: it begins with neither a letter nor _", "(tool-name)\n", "tool echo: taken by openai, anthropic\n",
 		}, ""},
-		{"what MCP clients are not shown", []string{header}, []string{"warning  " + header + ": tool echo, parameters: MCP clients won't be asked to repeat a tool's arguments in headers: ", "(mcp)\n"}, "refused"},
-		{"what MCP shows rather than what is written", []string{"--models", listed}, []string{"(root-object)\n", "tool echo: taken by openai, anthropic, gemini\n"}, ""},
-		{"what the lint finds, too", []string{blank}, []string{"(name)\n"}, "refused by"},
+		{"a schema that MCP clients are not shown", []string{header}, []string{"warning  " + header + ": tool echo, parameters: MCP clients won't be asked to repeat a tool's arguments in headers: ", "(mcp)\n"}, "refused"},
+		{"the schema that MCP shows rather than the written one", []string{"--models", listed}, []string{"(root-object)\n", "tool echo: taken by openai, anthropic, gemini\n"}, ""},
+		{"a finding that the lint has as well", []string{blank}, []string{"(name)\n"}, "refused by"},
 	} {
 		code, stdout, stderr := run(append([]string{"check"}, c.args...)...)
 		if code != 0 || stderr != "" || c.not != "" && strings.Contains(stdout, c.not) {
@@ -197,7 +197,7 @@ func TestCheckConfig(t *testing.T) {
 	testkit.Put(t, dir, "tools/shop/a.wasm", sandboxtest.WithManifest(t, guest, manifestOf("", "echo")))
 	testkit.Put(t, dir, "tools/b.wasm", sandboxtest.WithManifest(t, guest, manifestOf("shop", "echo")))
 	testkit.Put(t, dir, "tools/c.wasm", testkit.Fixture(t, "catalog/described"))
-	testkit.Put(t, dir, "tools/d.wasm", sandboxtest.WithManifest(t, guest, manifestOf("", "told"))) // later by name, but with a manifest
+	testkit.Put(t, dir, "tools/d.wasm", sandboxtest.WithManifest(t, guest, manifestOf("", "told"))) // its name comes later, but it has a manifest
 	testkit.Put(t, dir, "tools/e f/g.wasm", sandboxtest.WithManifest(t, guest, manifestOf("", "echo")))
 	testkit.Put(t, dir, "tools/.hidden.wasm", []byte("no module"))
 	testkit.Put(t, dir, "tools/small.wasm", sandboxtest.WithManifest(t, guest, manifestOf("small", "echo")))
@@ -262,7 +262,7 @@ queue = 1
 		{"nothing", nil, 2, "nothing to check"},
 		{"an empty name", []string{""}, 2, "the name of a file is empty"},
 		{"both", []string{config, "--config", config}, 2, "leave out --config, or the files"},
-		{"packages of a configuration", []string{"--config", config, "--with", dir}, 2, "leave out --config, or --with"},
+		{"packages for a configuration", []string{"--config", config, "--with", dir}, 2, "leave out --config, or --with"},
 		{"no name", []string{"--config", ""}, 2, "it is empty"},
 		{"no configuration", []string{"--config", dir + "/nowhere.toml"}, 1, "nowhere.toml"},
 		{"no directory", []string{"--config", empty}, 1, "empty.toml: there is no tools directory " + filepath.Join(filepath.Dir(empty), "tools") + ": make it"},

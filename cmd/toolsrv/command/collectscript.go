@@ -15,7 +15,7 @@ import (
 // collectScript is the name of the command that a server starts to read scripts.
 const collectScript = "collect-script"
 
-// newCollectScript makes that command, which is not for people.
+// newCollectScript makes the command of that name, which is not for people.
 func newCollectScript() *cobra.Command {
 	return &cobra.Command{
 		Use:     collectScript + " BYTES",
@@ -43,7 +43,7 @@ func loadConfig(file string) (*config.Config, error) {
 // compileModule is the name of the command that a server starts to compile modules.
 const compileModule = "compile-module"
 
-// newCompileModule makes that command, which is not for people.
+// newCompileModule makes the command of that name, which is not for people.
 func newCompileModule() *cobra.Command {
 	return &cobra.Command{
 		Use:     compileModule + " BYTES",
@@ -60,14 +60,14 @@ func newCompileModule() *cobra.Command {
 
 // setHelper makes this program read the scripts of a tools directory, and compile modules, in separate processes.
 func setHelper(c *config.Config) (err error) {
-	self := "/proc/self/exe" // on disk, another program may have replaced this one
+	self := "/proc/self/exe" // the file on disk may have been replaced by another program
 	if runtime.GOOS != "linux" {
 		if self, err = os.Executable(); err != nil {
 			return err
 		}
 	}
 	c.Tools.ScriptHelper = []string{self, collectScript}
-	if runtime.GOOS == "linux" { // other systems can't limit these processes
+	if runtime.GOOS == "linux" { // other systems can't limit the resources of child processes
 		c.Tools.CompileHelper = []string{self, compileModule}
 	}
 	return nil

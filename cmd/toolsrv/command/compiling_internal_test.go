@@ -14,7 +14,7 @@ func TestTellCompiling(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		busy []time.Duration // each followed by a pause
+		busy []time.Duration // the durations of compiling, each followed by a pause
 		want int
 	}{
 		{"nothing", nil, 0},
@@ -42,7 +42,7 @@ func TestTellCompiling(t *testing.T) {
 				cancel()
 				<-ended
 				if got := strings.Count(said.String(), "\nCompiling: "); got != c.want {
-					t.Errorf("told %d times, want %d: %q", got, c.want, said.String())
+					t.Errorf("printed %d times, want %d: %q", got, c.want, said.String())
 				}
 			})
 		})

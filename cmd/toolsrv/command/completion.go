@@ -24,12 +24,12 @@ func completeSource(_ *cobra.Command, args []string, _ string) ([]cobra.Completi
 	return script.Endings(), cobra.ShellCompDirectiveFilterFileExt
 }
 
-// completeFiles makes a shell complete to tool files and scripts, and to folders on the way to them.
+// completeFiles makes a shell complete to tool files and scripts, and to folders that may contain such files.
 func completeFiles(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return append(script.Endings(), "wasm"), cobra.ShellCompDirectiveFilterFileExt
 }
 
-// completeModules makes a shell complete to .wasm files, and to folders on the way to them.
+// completeModules makes a shell complete to .wasm files, and to folders that may contain such files.
 func completeModules(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return []cobra.Completion{"wasm"}, cobra.ShellCompDirectiveFilterFileExt
 }

@@ -62,14 +62,14 @@ func checkPowerShell(t *testing.T, script string) {
 				open = append(open, c)
 			case closers[c] != 0:
 				if len(open) == 0 || open[len(open)-1] != closers[c] {
-					t.Fatalf("line %d closes with %c what was not opened: %s", n+1, c, line)
+					t.Fatalf("line %d has a closing %c without an opening one: %s", n+1, c, line)
 				}
 				open = open[:len(open)-1]
 			}
 		}
 	}
 	if len(open) > 0 || quote != 0 {
-		t.Errorf("it does not close %q, or a string", open)
+		t.Errorf("the brackets %q or a string are not closed", open)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestCompletes(t *testing.T) {
 		{"a folder or a script to follow", []string{"dev", ""}, "py\njs\nmjs\nts\nmts\n:8"},
 		{"folders with packages", []string{"build", "--with", ""}, ":16"},
 		{"a level", []string{"dev", "--log-level", ""}, "debug\ninfo\nwarn\nerror\n:4"},
-		{"a level of the server", []string{"openapi", "--log-level", ""}, "debug\ninfo\nwarn\nerror\n:4"},
+		{"a log level of the server", []string{"openapi", "--log-level", ""}, "debug\ninfo\nwarn\nerror\n:4"},
 		{"a configuration", []string{"openapi", "--config", ""}, "toml\n:8"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

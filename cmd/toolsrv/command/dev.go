@@ -85,7 +85,7 @@ It serves without tokens, and only on this machine unless --address says otherwi
 // run serves a temporary directory, into which the builds go, until ctx ends.
 func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 	p, err := d.open(dir)
-	if err != nil { // checked first: a wrong folder should not start a server
+	if err != nil { // this is checked first, since no server should start for a wrong folder
 		return err
 	}
 	temp, err := os.MkdirTemp("", "toolsrv-dev-")
@@ -111,7 +111,7 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 	}
 	logger := newAuthorLogger(cmd.ErrOrStderr(), d.logLevel)
 	b := d.newBuilder(dir, c.Tools.Directory, cmd.ErrOrStderr(), logger)
-	// So tests that wait until the server listens, or is ready, find the tool.
+	// So that tests which wait until the server listens, or is ready, find the tool.
 	if more, err := b.next(ctx); !more {
 		return err
 	}
@@ -169,7 +169,7 @@ func listenNear(ctx context.Context, c *config.Config, with server.Options, o co
 
 // tell prints how to call the tools, again after each change, until ctx ends.
 func (d *dev) tell(ctx context.Context, s *server.Server, w io.Writer) {
-	changed := make(chan struct{}, 1) // full: one more look is due anyway
+	changed := make(chan struct{}, 1) // the channel is full, so one more look is due anyway
 	defer s.Table().Subscribe(func(*wasmtools.Generation) {
 		select {
 		case changed <- struct{}{}:

@@ -16,7 +16,7 @@ func TestSampleArguments(t *testing.T) {
 		{"each type", `{"required":["a","b","c","d","e","f","g"],"properties":{"a":{"type":"string"},"b":{"type":"integer"},"c":{"type":"number"},` +
 			`"d":{"type":"boolean"},"e":{"type":"array"},"f":{"type":"object"},"g":{"type":["string","null"]}}}`,
 			`{"a":"text","b":1,"c":1,"d":true,"e":[],"f":{},"g":1}`},
-		{"what the schema names", `{"required":["a","b","c","d","e"],"properties":{"a":{"const":7},"b":{"type":"string","default":"x"},` +
+		{"members that the schema names", `{"required":["a","b","c","d","e"],"properties":{"a":{"const":7},"b":{"type":"string","default":"x"},` +
 			`"c":{"enum":["one","two"]},"d":{"type":"string","examples":["like this"]},"e":{"type":"integer","minimum":5}}}`,
 			`{"a":7,"b":"x","c":"one","d":"like this","e":5}`},
 		{"a property that is no object", `{"required":["a"],"properties":{"a":true}}`, `{}`},

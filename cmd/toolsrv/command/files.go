@@ -88,7 +88,7 @@ NAME brings it back. --dry-run says which tools would go.`,
 }
 
 func addDirectory(cmd *cobra.Command, in *admin.FileArguments) {
-	cmd.Flags().StringVar(&in.Directory, "directory", "", "`directory` on the server, as its configuration calls it, or the name of its source; needed if it serves several")
+	cmd.Flags().StringVar(&in.Directory, "directory", "", "`directory` on the server, as its configuration calls it, or the name of its source; needed if the server has several")
 	completeFlag(cmd, "directory", cobra.NoFileCompletions)
 	cmd.Flags().BoolVar(&in.DryRun, "dry-run", false, "change nothing, and say what would change")
 }

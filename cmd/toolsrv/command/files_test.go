@@ -86,7 +86,7 @@ func (m managed) keeps(t *testing.T, path string, n int) (v admin.Versions) {
 	return v
 }
 
-// TestPut puts a module, a new version of it, and the same again, in all ways, and removes it.
+// TestPut puts a module, a new version of it, and the same again, in each way, and removes it.
 func TestPut(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "upload = true\n")
@@ -210,36 +210,36 @@ func TestPutRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		"not allowed":            {[]string{"put", good}, off, 21, "[admin] upload = true"},
-		"remove, not allowed":    {[]string{"remove", "shop.wasm"}, off, 21, "[admin] upload = true"},
-		"several directories":    {[]string{"put", good}, several, 3, "Several directories are served"},
-		"another directory":      {[]string{"put", good, "--directory", "/etc"}, several, 3, "/etc is not served"},
-		"a registry's":           {[]string{"put", good, "--directory", "csv"}, fromRegistry, 3, "csv is served from a registry, where files can't be put: use toolsrv push"},
-		"another's namespace":    {[]string{"put", shop, "--directory", "other"}, several, 3, "has tools in the namespace shop, and its source other may serve only math"},
-		"not a module":           {[]string{"put", broken, "new.wasm"}, m, 3, "would be refused"},
-		"not a module, in place": {[]string{"put", broken, "shop.wasm"}, m, 3, "would be refused"},
-		"another's tool":         {[]string{"put", shop, "math/add.wasm"}, m, 3, "/shop/echo is taken"},
-		"10 GB":                  {[]string{"put", large}, m, 1, "more than 67108864 bytes"},
-		"another version":        {[]string{"put", shop, "shop.wasm", "--if-match", strings.Repeat("0", 64)}, m, 23, "was expected"},
-		"it is there already":    {[]string{"put", shop, "shop.wasm", "--if-match", "none"}, m, 23, "was expected"},
-		"a script":               {[]string{"put", good, "x.py"}, m, 3, "must end in .wasm"},
-		"outside":                {[]string{"put", good, "../x.wasm"}, m, 3, "can't be the name"},
-		"absolute":               {[]string{"put", good, filepath.Join(dir, "x.wasm")}, m, 3, "can't be the name"},
-		"hidden":                 {[]string{"put", good, ".x.wasm"}, m, 3, "can't be the name"},
-		"another case":           {[]string{"put", good, "SHOP.wasm"}, m, 3, "upper and lower case"},
-		"below a file":           {[]string{"put", good, "shop.wasm/x.wasm"}, m, 3, "not a folder"},
-		"not a module, dry":      {[]string{"put", broken, "new.wasm", "--dry-run"}, m, 3, "would be refused"},
-		"another version, dry":   {[]string{"put", shop, "shop.wasm", "--dry-run", "--if-match", "none"}, m, 23, "was expected"},
-		"remove nothing, dry":    {[]string{"remove", "nothing.wasm", "--dry-run"}, m, 22, "There is no file"},
-		"remove a missing file":  {[]string{"remove", "nothing.wasm"}, m, 22, "There is no file"},
-		"remove outside":         {[]string{"remove", "../toolsrv.toml"}, m, 3, "can't be the name"},
-		"remove another version": {[]string{"remove", "shop.wasm", "--if-match", "none"}, m, 23, "was expected"},
-		"no file":                {[]string{"put", filepath.Join(dir, "no.wasm")}, m, 1, "no such file"},
-		"a folder":               {[]string{"put", dir}, m, 1, "not a file"},
-		"roll back to nothing":   {[]string{"rollback", "shop.wasm", "abcd"}, m, 22, "No version abcd"},
-		"roll back what is not":  {[]string{"rollback", "shop/ecko"}, m, 22, "There is no file or tool"},
-		"not a digest":           {[]string{"rollback", "shop.wasm", "../x"}, m, 3, "version"},
-		"history of nothing":     {[]string{"history", "nothing"}, m, 22, "There is no file or tool"},
+		"not allowed":                          {[]string{"put", good}, off, 21, "[admin] upload = true"},
+		"remove, not allowed":                  {[]string{"remove", "shop.wasm"}, off, 21, "[admin] upload = true"},
+		"several directories":                  {[]string{"put", good}, several, 3, "Several directories are served"},
+		"another directory":                    {[]string{"put", good, "--directory", "/etc"}, several, 3, "/etc is not served"},
+		"a registry's":                         {[]string{"put", good, "--directory", "csv"}, fromRegistry, 3, "csv is served from a registry, where files can't be put: use toolsrv push"},
+		"another's namespace":                  {[]string{"put", shop, "--directory", "other"}, several, 3, "has tools in the namespace shop, and its source other may serve only math"},
+		"not a module":                         {[]string{"put", broken, "new.wasm"}, m, 3, "would be refused"},
+		"not a module, over an existing file":  {[]string{"put", broken, "shop.wasm"}, m, 3, "would be refused"},
+		"another's tool":                       {[]string{"put", shop, "math/add.wasm"}, m, 3, "/shop/echo is taken"},
+		"10 GB":                                {[]string{"put", large}, m, 1, "more than 67108864 bytes"},
+		"another version":                      {[]string{"put", shop, "shop.wasm", "--if-match", strings.Repeat("0", 64)}, m, 23, "was expected"},
+		"a file that is there already":         {[]string{"put", shop, "shop.wasm", "--if-match", "none"}, m, 23, "was expected"},
+		"a script":                             {[]string{"put", good, "x.py"}, m, 3, "must end in .wasm"},
+		"outside":                              {[]string{"put", good, "../x.wasm"}, m, 3, "can't be the name"},
+		"absolute":                             {[]string{"put", good, filepath.Join(dir, "x.wasm")}, m, 3, "can't be the name"},
+		"hidden":                               {[]string{"put", good, ".x.wasm"}, m, 3, "can't be the name"},
+		"another case":                         {[]string{"put", good, "SHOP.wasm"}, m, 3, "names that differ only in case"},
+		"below a file":                         {[]string{"put", good, "shop.wasm/x.wasm"}, m, 3, "not a folder"},
+		"not a module, in a dry run":           {[]string{"put", broken, "new.wasm", "--dry-run"}, m, 3, "would be refused"},
+		"another version, dry":                 {[]string{"put", shop, "shop.wasm", "--dry-run", "--if-match", "none"}, m, 23, "was expected"},
+		"remove nothing, dry":                  {[]string{"remove", "nothing.wasm", "--dry-run"}, m, 22, "There is no file"},
+		"remove a missing file":                {[]string{"remove", "nothing.wasm"}, m, 22, "There is no file"},
+		"remove outside":                       {[]string{"remove", "../toolsrv.toml"}, m, 3, "can't be the name"},
+		"remove another version":               {[]string{"remove", "shop.wasm", "--if-match", "none"}, m, 23, "was expected"},
+		"no file":                              {[]string{"put", filepath.Join(dir, "no.wasm")}, m, 1, "no such file"},
+		"a folder":                             {[]string{"put", dir}, m, 1, "not a file"},
+		"roll back to nothing":                 {[]string{"rollback", "shop.wasm", "abcd"}, m, 22, "No version abcd"},
+		"roll back a file that does not exist": {[]string{"rollback", "shop/ecko"}, m, 22, "There is no file or tool"},
+		"not a digest":                         {[]string{"rollback", "shop.wasm", "../x"}, m, 3, "version"},
+		"history of nothing":                   {[]string{"history", "nothing"}, m, 22, "There is no file or tool"},
 	} {
 		code, stdout, stderr := run(append(c.args, "--config", c.of.config)...)
 		if code != c.code || !strings.Contains(stderr, c.want) || stdout != "" {
@@ -298,7 +298,7 @@ func TestRollbackRemoved(t *testing.T) {
 		t.Errorf("the history shows\n%s", shown)
 	}
 
-	// The file is removed by hand while it is rolled back: the version that was served comes back.
+	// The file is removed by hand while it is rolled back: the version that was served is back.
 	m.must(t, "put", testkit.Put(t, t.TempDir(), "shop.wasm", release(t, "shop", "echo", "3")))
 	m.keeps(t, "shop/echo", 3)
 	m.must(t, "rollback", "shop/echo")
@@ -324,7 +324,7 @@ func TestRollbackRemoved(t *testing.T) {
 	if err := os.Symlink("weather.wasm", path); err != nil {
 		t.Fatal(err)
 	}
-	_, _, _ = run("rollback", "shop.wasm", "--config", m.config) // the link counts as another file once it is noticed
+	_, _, _ = run("rollback", "shop.wasm", "--config", m.config) // once the server notices the link, it counts as another file
 	if target, err := os.Readlink(path); target != "weather.wasm" {
 		t.Errorf("the link leads to %q, %v", target, err)
 	}
@@ -424,8 +424,8 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestPutHalf sends a part of a file and then nothing, and files in ways that are not accepted: nothing is left of them, and meanwhile a reload and
-// another put succeed.
+// TestPutHalf sends a part of a file and then nothing, and files in ways that are not accepted: nothing remains of these files, and meanwhile a
+// reload and another put succeed.
 func TestPutHalf(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "upload = true\n")
@@ -462,7 +462,7 @@ func TestPutHalf(t *testing.T) {
 	}
 	m.must(t, "put", testkit.Put(t, t.TempDir(), "sub.wasm", release(t, "math", "sub", "1")))
 	conn.Close()
-	eventually(t, "what came is removed", func() bool { return !coming() })
+	eventually(t, "the received part is removed", func() bool { return !coming() })
 
 	for name, change := range map[string]func(q *http.Request){
 		"no type":      func(q *http.Request) { q.Header.Del("Content-Type") },
@@ -506,7 +506,7 @@ func TestPutHalf(t *testing.T) {
 	}
 }
 
-// TestPutTooLate withdraws what a put needs while its file arrives: nothing is put.
+// TestPutTooLate takes away the permission for a put while its file arrives: nothing is put.
 // Proves: A caller reaches its own tools only
 func TestPutTooLate(t *testing.T) {
 	t.Parallel()
@@ -515,11 +515,11 @@ func TestPutTooLate(t *testing.T) {
 		change func(t *testing.T, m managed)
 		status string
 	}{
-		"uploads are switched off": {func(t *testing.T, m managed) { m.reconfigure(t, "upload = true", "upload = false") }, "403"},
-		"the door is switched off": {func(t *testing.T, m managed) { m.reconfigure(t, "enabled = true", "enabled = false") }, "404"},
-		"the token is revoked":     {func(t *testing.T, m managed) { m.must(t, "tokens", "revoke", "boss") }, "401"},
-		"the token has less":       {func(t *testing.T, m managed) { m.must(t, "tokens", "scopes", "boss", "admin:read", "*") }, "403"},
-		"nothing":                  {func(*testing.T, managed) {}, "200"},
+		"uploads are switched off":   {func(t *testing.T, m managed) { m.reconfigure(t, "upload = true", "upload = false") }, "403"},
+		"the door is switched off":   {func(t *testing.T, m managed) { m.reconfigure(t, "enabled = true", "enabled = false") }, "404"},
+		"the token is revoked":       {func(t *testing.T, m managed) { m.must(t, "tokens", "revoke", "boss") }, "401"},
+		"the token has fewer scopes": {func(t *testing.T, m managed) { m.must(t, "tokens", "scopes", "boss", "admin:read", "*") }, "403"},
+		"nothing":                    {func(*testing.T, managed) {}, "200"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -552,7 +552,7 @@ func TestPutTooLate(t *testing.T) {
 			defer answer.Body.Close()
 			_, err = os.Stat(filepath.Join(m.tools(), "add.wasm"))
 			if !strings.HasPrefix(answer.Status, c.status) || (err == nil) != (c.status == "200") {
-				t.Errorf("got %s, and the file: %v; want %s", answer.Status, err, c.status)
+				t.Errorf("got %s, and the file exists: %v; want %s", answer.Status, err, c.status)
 			}
 		})
 	}
@@ -622,7 +622,7 @@ func TestRollback(t *testing.T) {
 	if got := m.versionOf(t, "/shop/echo"); got != "1.2.3" {
 		t.Errorf("got %s", got)
 	}
-	m.must(t, "rollback", "shop.wasm", three) // to the file's own content
+	m.must(t, "rollback", "shop.wasm", three) // back to the file's own content
 	if got := m.versionOf(t, "/shop/echo"); got != "3" {
 		t.Errorf("got %s", got)
 	}

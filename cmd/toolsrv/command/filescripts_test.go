@@ -40,7 +40,7 @@ func TestPutScript(t *testing.T) {
 			args    []string
 			code    int
 			says    string
-			version string // that is served then
+			version string // the script that is served then
 		}{
 			{append(put(scriptOf("1"), "sums/add.ts"), "--if-match", "none"), 0, "/sums/add", "1"},
 			{put(scriptOf("1"), "sums/add.ts"), 0, "Nothing to change", "1"},
@@ -52,7 +52,7 @@ func TestPutScript(t *testing.T) {
 			{[]string{"rollback", "sums/add", "--reason", "it is wrong"}, 0, "/sums/add", "1"},
 			{[]string{"history", "sums/add.ts"}, 0, ": it is wrong", "1"},
 			{put(scriptOf("3"), "sums/add.ts"), 0, "/sums/add", "3"},
-			{[]string{"rollback", "sums/add"}, 0, "/sums/add", "1"}, // and not to the version that it was rolled back from
+			{[]string{"rollback", "sums/add"}, 0, "/sums/add", "1"}, // not the version before the rollback
 			{[]string{"remove", "sums/add.ts"}, 0, "/sums/add", ""},
 			{[]string{"history", "sums/add.ts"}, 0, "removed by ", ""},
 			{[]string{"rollback", "sums/add.ts", "--if-match", strings.Repeat("0", 64)}, 23, "was expected", ""},
@@ -60,7 +60,7 @@ func TestPutScript(t *testing.T) {
 			{[]string{"history", "sums/add"}, 0, "served", "1"},
 			{[]string{"remove", "sums/add.ts"}, 0, "/sums/add", ""},
 		} {
-			if step.args[0] == "rollback" { // which uses the stored versions
+			if step.args[0] == "rollback" { // a rollback, which uses the stored versions
 				if v := m.versionOf(t, "/sums/add"); v == "2" {
 					m.keeps(t, "sums/add", 3)
 				}
@@ -79,7 +79,7 @@ func TestPutScript(t *testing.T) {
 		if _, err := os.Stat(lying); err == nil {
 			t.Error("the file is still there")
 		}
-		// Of a script, as many versions are kept as of a module. One that was edited by hand is a version, too, but not if it is broken.
+		// As many versions of a script are kept as of a module. One that was edited by hand is a version, too, but not if it is broken.
 		for _, version := range []string{"4", "5", "6", "7", "8", "9"} {
 			m.must(t, put(scriptOf(version), "sums/add.ts")...)
 		}
@@ -134,26 +134,26 @@ func TestPutScriptRefuses(t *testing.T) {
 		code       int
 		want       string
 	}{
-		"another's tool":      {shop, "sums/echo.ts", 3, "/shop/echo is taken"},
-		"not a script":        {good, "sums/add.txt", 3, "must end in .wasm or like a script"},
-		"a module as one":     {m.tools() + "/shop.wasm", "new/shop.ts", 3, "would be refused"},
-		"a script as one":     {good, "add.wasm", 3, "would be refused"},
-		"outside":             {good, "../add.ts", 3, "can't be the name"},
-		"far outside":         {good, "a/../../add.ts", 3, "can't be the name"},
-		"absolute":            {good, filepath.Join(dir, "new.ts"), 3, "can't be the name"},
-		"hidden":              {good, ".add.ts", 3, "can't be the name"},
-		"a part":              {good, "_add.ts", 3, "parts of others, or tests"},
-		"below a part":        {good, "_parts/add.ts", 3, "parts of others, or tests"},
-		"a test":              {good, "add.test.ts", 3, "parts of others, or tests"},
-		"in a package":        {good, "package/add.py", 3, "a folder with __init__.py"},
-		"a link":              {good, "link.ts", 3, "is a symbolic link"},
-		"below a link":        {good, "link.ts/add.ts", 3, "is a symbolic link"},
-		"33 MiB":              {large, "large.ts", 3, "large.ts has 33 MiB; a script may have 16 MiB"},
-		"imports of outside":  {outside, "outside.ts", 3, "leads out of the tools directory"},
-		"no tool in it":       {testkit.Put(t, dir, "empty.ts", ""), "empty.ts", 3, "would be refused"},
-		"a mistake in Python": {python, "broken.py", 3, "would be refused"},
-		"a folder":            {dir, "folder.ts", 1, "make one file of a folder with toolsrv build"},
-		"a module's case":     {good, "LINK.ts", 3, "upper and lower case"},
+		"another's tool":                {shop, "sums/echo.ts", 3, "/shop/echo is taken"},
+		"not a script":                  {good, "sums/add.txt", 3, "must end in .wasm or like a script"},
+		"a module with a script's name": {m.tools() + "/shop.wasm", "new/shop.ts", 3, "would be refused"},
+		"a script with a module's name": {good, "add.wasm", 3, "would be refused"},
+		"outside":                       {good, "../add.ts", 3, "can't be the name"},
+		"far outside":                   {good, "a/../../add.ts", 3, "can't be the name"},
+		"absolute":                      {good, filepath.Join(dir, "new.ts"), 3, "can't be the name"},
+		"hidden":                        {good, ".add.ts", 3, "can't be the name"},
+		"a part":                        {good, "_add.ts", 3, "parts of other scripts, or tests"},
+		"below a part":                  {good, "_parts/add.ts", 3, "parts of others, or tests"},
+		"a test":                        {good, "add.test.ts", 3, "parts of others, or tests"},
+		"in a package":                  {good, "package/add.py", 3, "a folder with __init__.py"},
+		"a link":                        {good, "link.ts", 3, "is a symbolic link"},
+		"below a link":                  {good, "link.ts/add.ts", 3, "is a symbolic link"},
+		"33 MiB":                        {large, "large.ts", 3, "large.ts has 33 MiB; a script may have 16 MiB"},
+		"imports of outside":            {outside, "outside.ts", 3, "leads out of the tools directory"},
+		"no tool in it":                 {testkit.Put(t, dir, "empty.ts", ""), "empty.ts", 3, "would be refused"},
+		"a mistake in Python":           {python, "broken.py", 3, "would be refused"},
+		"a folder":                      {dir, "folder.ts", 1, "make one file of a folder with toolsrv build"},
+		"a module's case":               {good, "LINK.ts", 3, "upper and lower case"},
 	} {
 		if testkit.Race(t) && strings.HasSuffix(c.name, ".py") {
 			continue // compiling CPython takes minutes

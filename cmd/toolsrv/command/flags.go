@@ -80,7 +80,7 @@ func (f *levelFlag) String() string { return slog.Level(*f).String() }
 
 func (f *levelFlag) Type() string { return "level" }
 
-// addLevelFlag gives cmd the flag --log-level, which sets the lowest level of log lines; what names the lines.
+// addLevelFlag gives cmd the flag --log-level, which sets the lowest level of the lines that "what" names.
 func addLevelFlag(cmd *cobra.Command, level *slog.Level, what string) {
 	cmd.Flags().Var((*levelFlag)(level), "log-level", "lowest `level` "+what+": debug, info, warn or error")
 	completeFlag(cmd, "log-level", cobra.FixedCompletions([]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
@@ -99,8 +99,8 @@ func (f *fileFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var((*fileFlag)(&f.config), "config", "configuration `file` whose limits and grants apply, instead of the defaults")
 	usages := map[string]string{
-		"timeout": "`time` a call may take, such as 200ms",
-		"memory":  "`size` to which the tool's memory may grow, such as 16MiB",
+		"timeout": "how long a call may take: a `time` such as 200ms",
+		"memory":  "how large the tool's memory may grow: a `size` such as 16MiB",
 	}
 	for _, e := range limittable.All() {
 		if usage, ok := usages[e.Key]; ok {

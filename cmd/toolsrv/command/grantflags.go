@@ -90,7 +90,7 @@ func (g *grantFlags) apply(c *config.Config) error {
 // everyTool is the pattern of all tools.
 const everyTool = "**"
 
-// special returns the special address that a URL names explicitly, such as that of a server on the author's own machine: somebody who writes
+// special returns the non-public address that a URL names explicitly, such as that of a server on the author's own machine: somebody who writes
 // http://127.0.0.1:3000 means it. A name that resolves to such an address needs a grant in a file.
 func special(url string) []netip.Prefix {
 	t, err := reach.ParseTarget(url)

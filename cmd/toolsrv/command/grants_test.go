@@ -66,10 +66,10 @@ func TestCheckGrants(t *testing.T) {
 		{"nothing granted", "", 0, []string{
 			"tool /weather/now: it can't be called, because the configuration does not grant it http https://api.example.com, kv, secrets key, settings (units: Field required) (ungranted)\n",
 			"tool /weather/then: it can't be called, because the configuration does not grant it kv, settings (units: Field required) (ungranted)\n"}},
-		{"a slip of the pen", "[[grant]]\nmatch = 'weather/*'\nhttp = ['https://api.exmaple.com']\n", 1, []string{
+		{"a misspelt URL", "[[grant]]\nmatch = 'weather/*'\nhttp = ['https://api.exmaple.com']\n", 1, []string{
 			"wrong    " + dir + "/x.toml:1: grant[0].http[0]: https://api.exmaple.com is granted, but none of the tools that the grant matches needs it: remove it (grant)\n"}},
 		{"settings that do not fit", "[[grant]]\nmatch = 'weather/*'\nsettings = {units = 'stone'}\n", 0, []string{"settings (of the grant to weather/*: units: "}},
-		{"state where nobody has said", "[[grant]]\nmatch = 'weather/*'\nkv = '1MiB'\n", 0, []string{"does not grant it settings (units: Field required) (ungranted)\n"}},
+		{"state without a directory", "[[grant]]\nmatch = 'weather/*'\nkv = '1MiB'\n", 0, []string{"does not grant it settings (units: Field required) (ungranted)\n"}},
 		{"everybody", "[state]\ndirectory = 's'\n[[grant]]\nmatch = '*'\nkv = '1MiB'\n", 0, []string{"warning  " + dir + `/x.toml:3: grant[0].match: "*" grants this to every tool`}},
 		{"no such tool", "[[grant]]\nmatch = 'wether/*'\nkv = '1MiB'\n[state]\ndirectory = 's'\n", 0, []string{`grant[0].match: "wether/*" matches no tool: did you mean "weather"? (unmatched)`}},
 	} {

@@ -13,7 +13,7 @@ type histogram struct {
 	min, max time.Duration
 }
 
-// steps is how many bits of a time distinguish the buckets of one power of two.
+// steps is how many bits select the bucket among those of one power of two.
 const steps = 6
 
 func (h *histogram) add(d time.Duration) {

@@ -10,7 +10,7 @@ import (
 func TestHistogram(t *testing.T) {
 	t.Parallel()
 	var whole histogram
-	for part := range 4 { // as workers count them
+	for part := range 4 { // each worker counts in a histogram of its own
 		var h histogram
 		for i := 1 + part; i <= 100_000; i += 4 {
 			h.add(time.Duration(i) * time.Microsecond)

@@ -36,8 +36,8 @@ func TestInspect(t *testing.T) {
 			`"title":"Echo \u200fit","annotations":{"readOnly":true,"openWorld":false},"icons":[{"src":"https://shop.example/echo.png"}],"name"`, 1)), nil, []string{
 			`tool +/shop/echo +Does echo\.\ntitle +/shop/echo +Echo \\u200fit\nannotations +/shop/echo +readOnly: true, openWorld: false\nicon +/shop/echo +https://shop.example/echo.png\n`}},
 		{"with a broken manifest", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), `{"abi":9}`), []string{"--describe"}, []string{`manifest +broken: abi is 9`}},
-		{"that is made anew", testkit.Fixture(t, "wat/good/fresh"), nil, []string{`reset +with a new instance for each call: \S+`}},
-		{"that no server takes", testkit.Fixture(t, "wat/refused/memory_shared"), nil, []string{`memory +\d`}},
+		{"whose instances are not reset", testkit.Fixture(t, "wat/good/fresh"), nil, []string{`reset +with a new instance for each call: \S+`}},
+		{"that no server accepts", testkit.Fixture(t, "wat/refused/memory_shared"), nil, []string{`memory +\d`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

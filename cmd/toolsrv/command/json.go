@@ -30,7 +30,7 @@ func writeJSON(w io.Writer, b []byte) error {
 	return err
 }
 
-// escapeJSON escapes hidden characters. The JSON keeps its meaning: a \r can only be between values, and becomes a space.
+// escapeJSON escapes hidden characters. The JSON keeps its meaning: a \r, which can only be between values, becomes a space.
 func escapeJSON(b []byte) []byte {
 	return text.EscapeBytes(bytes.ReplaceAll(b, []byte("\r"), []byte(" ")))
 }

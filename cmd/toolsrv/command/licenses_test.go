@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Whoever gets the program, or a tool that it has made from a script, can read its licences.
+// Anybody who gets the program, or a tool that the program has made from a script, can read the licences.
 func TestLicenses(t *testing.T) {
 	t.Parallel()
 	code, text, stderr := run("licenses")

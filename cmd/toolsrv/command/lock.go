@@ -92,8 +92,8 @@ func openSource(s config.Source) (*oci.Peers, error) {
 	return oci.OpenPeers(o.Repository, o.Mirrors, o.Registry, 0)
 }
 
-// askEach calls ask for an artifact with a digest: first with each mirror, and then with the origin. told is called with the mirrors that failed,
-// unless askEach fails, since the error names them.
+// askEach calls ask for an artifact with a digest: first with each mirror, and then with the origin. told is called with the mirrors that failed.
+// If askEach itself fails, it is not called, since the error names them.
 func askEach(ctx context.Context, told io.Writer, p *oci.Peers, digest string, ask func(ctx context.Context, registry *oci.Registry, ref oci.Reference) error) error {
 	var passed strings.Builder
 	failed := func(mirror oci.Reference, err error) {
@@ -169,5 +169,5 @@ follows its tag.`,
 	return cmd
 }
 
-// errNotLocked means that nothing is locked, so nothing can be updated.
+// errNotLocked means that nothing is locked yet, so nothing can be updated.
 var errNotLocked = errors.New("nothing is locked yet: run toolsrv lock")

@@ -71,7 +71,7 @@ func TestLockAndUpdate(t *testing.T) {
 	if code, stdout, _ := run("update", "--dry-run", "--config", toml, "--json"); code != 0 || strings.TrimSpace(stdout) != "[]" {
 		t.Errorf("update: got %d, %q", code, stdout)
 	}
-	// A damaged lock is an error, and no server starts with anything else.
+	// A damaged lock is an error: a server does not start without its contents.
 	if err := os.WriteFile(lock, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestLockAndUpdate(t *testing.T) {
 	}
 }
 
-// TestMirrors pulls, locks and compares artifacts of a mirror, and never resolves a tag with the mirror, where it is older.
+// TestMirrors pulls, locks and compares artifacts of a mirror, and never asks the mirror for a tag, which is older there.
 func TestMirrors(t *testing.T) {
 	t.Parallel()
 	origin, mirror, folder := ocitest.Serve(t), ocitest.Serve(t), t.TempDir()
@@ -167,7 +167,7 @@ func TestMirrors(t *testing.T) {
 			t.Errorf("the mirror %q: got %d, %s", wrong, code, stderr)
 		}
 	}
-	// A mirror that lies is skipped, and that is printed.
+	// A mirror that sends wrong content is skipped, and a line says so.
 	origin.Before(nil)
 	mirror.Before(func(w http.ResponseWriter, q *http.Request) bool {
 		if strings.Contains(q.URL.Path, "/blobs/") {

@@ -108,7 +108,7 @@ func TestLogs(t *testing.T) {
 	revoked := make(chan error, 1)
 	go func() {
 		var err error
-		for after := last; err == nil; { // the audit's entry comes before the change
+		for after := last; err == nil; { // the audit entry is written before the change
 			var answer *client.Answer
 			if answer, err = outside.Do(t.Context(), "events", admin.EventsArguments{After: after, Wait: 10}, ""); err == nil {
 				var page admin.Events
@@ -120,13 +120,13 @@ func TestLogs(t *testing.T) {
 	}()
 	m.must(t, "tokens", "revoke", "reader")
 	if failed, ok := errors.AsType[*wasmtools.Error](<-revoked); !ok || failed.Code != wasmtools.CodeUnauthorized {
-		t.Errorf("who waits with a token that is revoked: got %v", failed)
+		t.Errorf("a follower whose token is revoked: got %v", failed)
 	}
 	next.Last = ask(admin.EventsArguments{Limit: 1}).Last
 	if none := ask(admin.EventsArguments{After: next.Last, Wait: 1}); len(none.Events) != 0 || none.Missed {
 		t.Errorf("got %+v", none)
 	}
-	for after, n := 0, 0; n < 3; n++ { // a request is no news for the one who made it
+	for after, n := 0, 0; n < 3; n++ { // a request to follow is not itself reported to the follower
 		answer, err := over.Do(t.Context(), "logs", admin.LogsArguments{After: after, Wait: 1, Limit: 1000}, "")
 		var page admin.Logs
 		if err == nil {
@@ -198,7 +198,7 @@ func TestFollow(t *testing.T) {
 	following.Wait()
 }
 
-// TestFollowNobody checks that nobody waits for a server that never answered.
+// TestFollowNobody checks that a follower doesn't wait for a server that has never answered.
 func TestFollowNobody(t *testing.T) {
 	t.Parallel()
 	file := testkit.Put(t, t.TempDir(), "toolsrv.toml", managedConfig)
@@ -210,7 +210,7 @@ func TestFollowNobody(t *testing.T) {
 }
 
 // TestFollowers checks that one token can't keep other callers from following the log, and callers over HTTP can't keep out those over the socket. A
-// follower without a place is told so once, and gets a place when there is one.
+// follower for whom there is no place is told so once, and gets one as soon as it is free.
 func TestFollowers(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "")

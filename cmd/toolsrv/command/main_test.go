@@ -13,7 +13,7 @@ import (
 )
 
 // TestMain makes the commands keep compiled code in a folder of the tests, but not the go command. If a command starts this program to compile a
-// module or to read a script, it does that.
+// module or to read a script, TestMain does that instead of running tests.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == "compile-module" || os.Args[1] == "collect-script") {
 		os.Exit(command.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(func() int {
 		user, err := os.UserCacheDir()
 		if err != nil {
-			return m.Run() // without a cache directory there is nothing to preserve
+			return m.Run() // without a cache directory, there is no go cache to preserve
 		}
 		own, err := os.MkdirTemp("", "toolsrv-test-")
 		if err != nil {

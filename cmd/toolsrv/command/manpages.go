@@ -44,7 +44,7 @@ func completeFolder(_ *cobra.Command, args []string, _ string) ([]cobra.Completi
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
-// writeManPages writes the pages of a command and of those below it.
+// writeManPages writes the pages of a command and of its subcommands.
 func writeManPages(cmd *cobra.Command, dir string, of build) error {
 	if err := os.WriteFile(filepath.Join(dir, pageName(cmd)+".1"), []byte(manPage(cmd, of)), 0o644); err != nil {
 		return err
@@ -122,7 +122,7 @@ func manPage(cmd *cobra.Command, of build) string {
 	return b.String()
 }
 
-// roff returns text with the characters escaped that have a meaning in man pages.
+// roff returns text in which the characters that have a meaning in man pages are escaped.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	lines := strings.Split(text, "\n")

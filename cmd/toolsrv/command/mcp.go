@@ -106,7 +106,7 @@ func (m *mcp) run(cmd *cobra.Command, args []string) error {
 func (m *mcp) serve(cmd *cobra.Command, args []string) error {
 	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()
-	// A client that no longer reads the log must not end its server by that. If the client is gone, a write to standard output fails, and that ends
+	// A client that no longer reads the log must not end its server that way. If the client is gone, a write to standard output fails, and that ends
 	// the server.
 	signal.Ignore(syscall.SIGPIPE)
 	defer signal.Reset(syscall.SIGPIPE)
@@ -237,7 +237,7 @@ func (m *mcp) printSettings(cmd *cobra.Command, args []string) error {
 	return writeJSON(cmd.OutOrStdout(), settings)
 }
 
-// argv returns a command that serves the same, whatever folder it is started in.
+// argv returns a command that serves the same tools, whatever folder it is started in.
 func (m *mcp) argv(cmd *cobra.Command, args []string) ([]string, error) {
 	c, files, err := m.load(cmd, args) // checked now, since a client shows little of what goes wrong when it starts a server
 	if err != nil {

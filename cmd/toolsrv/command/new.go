@@ -52,7 +52,7 @@ folder's name; "." is the current folder. --namespace sets the namespace either 
 				}
 			}
 			s.Name, s.Language = filepath.Base(dir), project.Language(language)
-			folders := "" // the parts of the name before the last, if they are the namespace
+			folders := "" // all parts of the name but the last, if they are the namespace
 			if !cmd.Flags().Changed("namespace") {
 				folders = namespaceOf(args[0])
 				s.Namespace = folders

@@ -63,7 +63,7 @@ func TestOpenAPIFails(t *testing.T) {
 		{"a folder for a file", []string{"--config", dir}, dir},
 		{"not TOML", []string{"--config", write("bad.toml", "[tools\n")}, "bad.toml:1"},
 		{"no tokens file", []string{"--config", empty, "--auth-tokens-file", filepath.Join(dir, "nowhere")}, "nowhere"},
-		{"no tokens in the file", []string{"--config", empty, "--auth-tokens-file", empty}, "empty.toml"},
+		{"a file without tokens", []string{"--config", empty, "--auth-tokens-file", empty}, "empty.toml"},
 		{"address in use", []string{"--config", empty, "--address", taken.Addr().String()}, "another program listens there"},
 		{"no address", []string{"--config", empty, "--address", "here"}, "host:port"},
 	} {

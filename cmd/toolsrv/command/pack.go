@@ -105,7 +105,7 @@ func (p *pack) readManifest(stdin io.Reader) ([]byte, error) {
 		defer file.Close()
 		from = file
 	}
-	text, err := io.ReadAll(io.LimitReader(from, manifest.Max+4)) // 3 bytes for a byte order mark
+	text, err := io.ReadAll(io.LimitReader(from, manifest.Max+4)) // 3 more bytes for a byte order mark
 	if err != nil {
 		return nil, fmt.Errorf("read the manifest: %w", err)
 	}

@@ -33,10 +33,10 @@ func TestFindPlace(t *testing.T) {
 		want place
 	}{
 		{"a folder", []string{at("plain")}, place{dir: at("plain"), folder: at("plain")}},
-		{"one with a folder tools", []string{at("with")}, place{dir: at("with"), folder: at("with/tools")}},
+		{"a folder with a folder tools", []string{at("with")}, place{dir: at("with"), folder: at("with/tools")}},
 		{"by a link", []string{linked}, place{dir: linked, folder: filepath.Join(linked, "tools")}},
-		{"one with a file tools", []string{at("file")}, place{dir: at("file"), folder: at("file")}},
-		{"one with a configuration", []string{at("set")}, place{dir: at("set"), config: at("set/toolsrv.toml")}},
+		{"a folder with a file tools", []string{at("file")}, place{dir: at("file"), folder: at("file")}},
+		{"a folder with a configuration", []string{at("set")}, place{dir: at("set"), config: at("set/toolsrv.toml")}},
 		{"the folder tools itself", []string{at("with/tools")}, place{dir: at("with/tools"), folder: at("with/tools")}},
 		{"a file", []string{at("plain/a.py")}, place{files: []string{at("plain/a.py")}}},
 		{"files", []string{at("plain/a.py"), at("with/b.py")}, place{files: []string{at("plain/a.py"), at("with/b.py")}}},
@@ -65,7 +65,7 @@ func TestFindPlaceRefuses(t *testing.T) {
 	}{
 		{"nothing there", []string{at("missing")}, "there is no file or folder"},
 		{"a link to itself", []string{at("loop")}, "look at what to serve"},
-		{"a link to nothing", []string{at("dangling")}, "there is no file or folder"},
+		{"a link that leads nowhere", []string{at("dangling")}, "there is no file or folder"},
 		{"a folder whose configuration is a link to itself", []string{at("around")}, "look for a configuration"},
 		{"a folder whose configuration is a folder", []string{at("odd")}, "toolsrv.toml is not a regular file"},
 		{"two folders", []string{at("a"), at("b")}, "name one folder, or files"},

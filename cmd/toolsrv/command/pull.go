@@ -89,7 +89,7 @@ covers the source, too.`,
 			}
 			switch {
 			case err != nil:
-				fmt.Fprintf(stderr, "%s: no server serves it: %s\n", oneLine(file), text.Escape(err.Error()))
+				fmt.Fprintf(stderr, "%s: no server will serve it: %s\n", oneLine(file), text.Escape(err.Error()))
 				report = &toolfile.Report{}
 			case !f.asJSON:
 				fmt.Fprintf(stderr, "%s: %s\n", oneLine(file), text.Escape(toldTools(report)))

@@ -142,7 +142,7 @@ func readPushed(ctx context.Context, file string, with []string, source bool, st
 	return one, err
 }
 
-// readSource returns the files that a script was made from, as far as they are below its folder: files elsewhere belong to packages.
+// readSource returns the files that a script was made from, leaving out files outside its folder, which belong to packages.
 func readSource(made *workbench.Made) (files []oci.SourceFile, err error) {
 	folder, err := filepath.Abs(filepath.Dir(made.Script))
 	if err != nil {
@@ -170,7 +170,7 @@ func readSource(made *workbench.Made) (files []oci.SourceFile, err error) {
 	return files, nil
 }
 
-// below returns the reference for one of several files.
+// below returns the reference to which one of several files is pushed.
 func below(ref oci.Reference, file string) (oci.Reference, error) {
 	name := strings.TrimSuffix(moduleName(file), ".wasm")
 	one, err := oci.ParseReference(ref.Host + "/" + ref.Repository + "/" + name + ":" + ref.Tag)
@@ -209,7 +209,7 @@ func moduleName(file string) string {
 	return strings.TrimSuffix(base, filepath.Ext(base)) + ".wasm"
 }
 
-// unserved returns why a server would serve no tool of a file, as far as that is known before it runs, or "".
+// unserved returns why a server would serve no tool of a file, if that can be known before it runs, or "".
 func unserved(r *toolfile.Report) error {
 	switch {
 	case r.Refused != "":

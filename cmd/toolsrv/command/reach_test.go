@@ -51,7 +51,7 @@ func TestReachDiff(t *testing.T) {
 		{"another caller", both, file("[auth]\ntokens = [\"hush\"]\n" + calls + inner), []string{"--json"}, 3, []string{`"principal": "token"`, `"tool": "outer/echo"`, `"through": [`, `"lost": [`}, "hush", ""},
 		{"a tool that is switched off", both, file("[tools]\ndisabled = [\"inner\"]\n" + calls + inner), nil, 0, []string{"- everybody inner/echo", "- everybody outer/echo"}, "+ ", ""},
 		{"one file", both, "", nil, 2, nil, "", "name the old one and the new one"},
-		{"a file that is wrong", both, file("[[grant]]\nmatch = 1\n"), nil, 1, nil, "", "grant[0].match"},
+		{"a wrong configuration", both, file("[[grant]]\nmatch = 1\n"), nil, 1, nil, "", "grant[0].match"},
 		{"a server, too", both, both, []string{"--server", "https://tools.example.com"}, 2, nil, "", "leave out --config and --server"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/nothttp"
 )
 
-// readyTime is how long a server may take to say whether it is ready. Probes have a second or a little more themselves, so with a longer time nobody
-// could tell which of the two gave up.
+// readyTime is how long a server may take to say whether it is ready. Probes have a second or a little more themselves, so with a longer time,
+// nobody could tell whether the probe or this command gave up.
 const readyTime = 3 * time.Second
 
 func newReady() *cobra.Command {
@@ -84,7 +84,7 @@ func askReady(ctx context.Context, target, socket string, isSocket bool) error {
 		}
 	}
 	if ip := net.ParseIP(request.URL.Hostname()); ip != nil && ip.IsLoopback() || request.URL.Hostname() == "localhost" {
-		transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} // there is nobody in between, and certificates have other names
+		transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} // the connection stays on this machine, and certificates have other names
 	}
 	response, err := transport.RoundTrip(request)
 	if errors.Is(err, context.DeadlineExceeded) {

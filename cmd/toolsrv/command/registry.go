@@ -84,7 +84,7 @@ func (f *registryFlags) askMirrored(cmd *cobra.Command, ref oci.Reference, mirro
 type mirrorFlag []oci.Reference
 
 func (f *mirrorFlag) add(cmd *cobra.Command) {
-	cmd.Flags().Var(f, "mirror", "`repository` with copies, asked first for anything with a digest; can be given several times")
+	cmd.Flags().Var(f, "mirror", "mirror `repository`, asked first for content with a digest; can be given several times")
 	completeFlag(cmd, "mirror", cobra.NoFileCompletions)
 }
 

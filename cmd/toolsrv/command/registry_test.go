@@ -123,7 +123,7 @@ func TestRegistrySource(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	if code, _, stderr := run("pull", ref, "-o", pulled); code != 0 || !bytes.Equal(testkit.Read(t, again), testkit.Read(t, pulled)) {
-		t.Errorf("what is built of the source is another module: %d, %s", code, stderr)
+		t.Errorf("the module built from the pulled source is a different one: %d, %s", code, stderr)
 	}
 	if _, got, _ := run("inspect", ref); !regexp.MustCompile(`\nsource +\d\.\d KiB, which .toolsrv pull --source DIR. pulls\n`).MatchString(got) {
 		t.Errorf("got %s", got)

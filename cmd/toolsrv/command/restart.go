@@ -27,14 +27,14 @@ import (
 // belong to.
 
 // handoverVariable contains the descriptors and the addresses of open listeners, such as 7:8,127.0.0.1:8000,unix:/run/toolsrv.sock. If the supervisor
-// has opened them, there are no addresses.
+// has opened the listeners, the addresses are left out.
 const handoverVariable = "TOOLSRV_LISTENER"
 
 // handover is handoverVariable with its value.
 func handover(fds, addresses []string) string {
 	escaped := make([]string, len(addresses))
 	for i, a := range addresses {
-		escaped[i] = strings.NewReplacer("%", "%25", ",", "%2C").Replace(a) // a comma, which a path may contain
+		escaped[i] = strings.NewReplacer("%", "%25", ",", "%2C").Replace(a) // an escaped comma, since a path may contain one
 	}
 	return handoverVariable + "=" + strings.Join(fds, ":") + "," + strings.Join(escaped, ",")
 }
@@ -46,7 +46,7 @@ const trialTime = 30 * time.Second
 type successor struct {
 	path      string
 	listeners []*os.File
-	addresses []string // as configured; none if the supervisor has opened the listeners
+	addresses []string // the configured addresses; none if the supervisor has opened the listeners
 }
 
 // close closes the listeners if there will be no successor.
@@ -135,7 +135,7 @@ func try(ctx context.Context, path string) error {
 	return nil
 }
 
-// A beginning keeps the beginning of what is written to it, since a program that is not ours may write a lot.
+// A beginning is a writer that keeps only the beginning of the output, since a program that is not ours may write a lot.
 type beginning []byte
 
 func (b *beginning) Write(p []byte) (int, error) {
@@ -143,7 +143,7 @@ func (b *beginning) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// versionLine is the prefix of the output of `toolsrv version`, in each version.
+// versionLine is the prefix of the output of `toolsrv version`, which is the same in every version.
 var versionLine = regexp.MustCompile(`^toolsrv \S+ \(revision `)
 
 // inherited returns the listeners that the process before this one has handed over, if there is such a process, with their configured addresses.

@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// notifyRestart does nothing: there is no signal for it.
+// notifyRestart does nothing: this system has no signal for a restart.
 func notifyRestart(chan<- os.Signal) {}
 
-// replace is for systems that can replace a process.
+// replace returns an error: this system can't replace a process.
 func replace(*successor, []string) error {
 	return errors.New("this system can't replace a running process")
 }

@@ -13,10 +13,10 @@ import (
 // notifyRestart makes c receive the signal for a restart in place.
 func notifyRestart(c chan<- os.Signal) { signal.Notify(c, syscall.SIGUSR2) }
 
-// replace replaces this process by the successor's program, with the same arguments and with the listeners. Its environment has a few more variables.
+// replace replaces this process with the successor's program, with the same arguments and with the listeners. Its environment has a few more variables.
 // replace returns only if that fails.
 func replace(next *successor, environ []string) error {
-	// Until the new program handles signals, it must not be ended by signals that end a process by default.
+	// Until the new program handles signals, signals that end a process by default must not end it.
 	signal.Ignore(syscall.SIGHUP, syscall.SIGUSR2)
 	var fds []string
 	for _, l := range next.listeners {

@@ -34,7 +34,7 @@ type usageError struct{ err error }
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// exitError ends a command with an exit code of its own. If err is nil, the command has already said why.
+// exitError ends a command with an exit code of its own. If err is nil, the command has already printed the reason.
 type exitError struct {
 	code int
 	err  error
@@ -61,7 +61,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitDone
 	}
 	if cmd == root && !started && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		err = unknownCommand(root, args[0]) // the command is wrong, so its flags don't matter
+		err = unknownCommand(root, args[0]) // the command does not exist, so its flags don't matter
 	}
 	var exit *exitError
 	if errors.As(err, &exit) {
@@ -88,7 +88,7 @@ func speaker(err error) string {
 	return "toolsrv: "
 }
 
-// isAuthors reports whether an error is in a script, and so for the script's author.
+// isAuthors reports whether an error is in a script, so that it is for the script's author.
 func isAuthors(err error) bool {
 	_, built := errors.AsType[*script.Error](err)
 	_, ran := errors.AsType[*toolfile.ScriptError](err)
@@ -162,7 +162,7 @@ var flagsElsewhere = map[string]string{"port": "address", "p": "address", "host"
 // otherFlags returns which flags may have been meant, or which flags exist.
 func otherFlags(cmd *cobra.Command, typed string) string {
 	var names []string
-	for line := range strings.Lines(cmd.Flags().FlagUsages()) { // each as "  -d, --duration time   for how long"
+	for line := range strings.Lines(cmd.Flags().FlagUsages()) { // each line is like "  -d, --duration time   for how long"
 		if _, name, ok := strings.Cut(line, "--"); ok {
 			name, _, _ = strings.Cut(name, " ")
 			names = append(names, strings.TrimSpace(name))
@@ -191,7 +191,7 @@ func group(cmd *cobra.Command) {
 		case cmd.HasParent():
 			return &usageError{fmt.Errorf("the command is missing: %s has %s", cmd.CommandPath(), commandList(cmd))}
 		}
-		// A person who types this wants to know what to type next. In a script, whose variable may be empty, it is a mistake.
+		// A person who types this wants to know what to type next. In a script, it is a mistake: a variable may be empty.
 		fmt.Fprint(cmd.ErrOrStderr(), welcome("."))
 		return &exitError{code: exitUsage}
 	}
@@ -261,7 +261,7 @@ func newHelp(root *cobra.Command) *cobra.Command {
 			if len(rest) > 0 {
 				return &usageError{unknownCommand(cmd, rest[0])}
 			}
-			cmd.InitDefaultHelpFlag() // cobra adds it to commands that run only
+			cmd.InitDefaultHelpFlag() // cobra adds it only to commands that run
 			return cmd.Help()
 		},
 	}

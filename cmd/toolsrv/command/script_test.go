@@ -81,7 +81,7 @@ func TestScriptCommands(t *testing.T) {
 				for _, c := range []struct {
 					args   []string
 					code   int
-					stdout string // a part of it
+					stdout string // a part of the output
 					stderr string
 				}{
 					{[]string{"call", "--timeout=1m", file, `{"a": 2}`}, 0, "3\n", "adding"},
@@ -151,7 +151,7 @@ func TestScriptMistakes(t *testing.T) {
 					}
 				}
 				if _, err := os.Stat(strings.TrimSuffix(file, filepath.Ext(file)) + ".wasm"); err == nil {
-					t.Errorf("%s: a file was written all the same", file)
+					t.Errorf("%s: a file was written in spite of the error", file)
 				}
 			}
 		})
@@ -226,13 +226,13 @@ func TestBuildWith(t *testing.T) {
 		t.Errorf("build: exit code %d, %s%s", code, stdout, stderr)
 	}
 	if code, _, stderr := run("build", script); code != 1 || !strings.HasPrefix(stderr, "hello.py:2:") || !strings.Contains(stderr, "words") {
-		t.Errorf("build without: exit code %d, %s", code, stderr)
+		t.Errorf("build without the folders: exit code %d, %s", code, stderr)
 	}
 	if code, _, stderr := run("build", script, "--with", filepath.Join(dir, "nowhere")); code != 1 || !strings.Contains(stderr, "there is no such folder") {
 		t.Errorf("a folder that does not exist: exit code %d, %s", code, stderr)
 	}
 	other := testkit.Put(t, dir, "hello.ts", "")
 	if code, _, stderr := run("build", other, "--with", dir); code != 2 || !strings.Contains(stderr, "only a Python script takes folders") {
-		t.Errorf("of another language: exit code %d, %s", code, stderr)
+		t.Errorf("a script in another language: exit code %d, %s", code, stderr)
 	}
 }

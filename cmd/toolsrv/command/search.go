@@ -95,7 +95,7 @@ func search(ctx context.Context, registry *oci.Registry, host, prefix, word stri
 	for _, name := range names {
 		ref, err := oci.ParseReference(host + "/" + name)
 		if err != nil {
-			continue // no client could pull these
+			continue // no client could pull tags of such names
 		}
 		tags, err := registry.Tags(ctx, ref)
 		if err != nil {

@@ -28,7 +28,7 @@ else.`,
 	return cmd
 }
 
-// ownHelp is the text about whose secrets the commands change.
+// ownHelp is the help text that says whose secrets the commands change.
 const ownHelp = `With --server the secret belongs to the caller whose token is in ` + tokenVariable + `. An operator
 names a caller with --principal, as toolsrv self shows it.`
 
@@ -91,7 +91,7 @@ func newSecretsList() *cobra.Command {
 	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
 		return ask(ctx, &o, c, out, "secrets list", in, func(w io.Writer, all *admin.OwnSecrets) error {
 			rows := [][]string{{"PRINCIPAL", "NAME", "SOURCE", "SET", "BY"}}
-			has := map[string]bool{} // the caller of the command
+			has := map[string]bool{} // the caller who runs the command
 			for _, one := range all.Secrets {
 				rows = append(rows, []string{one.Principal, one.Name, one.Source, at(one.Set, ""), one.By})
 				has[one.Name] = has[one.Name] || one.Principal == all.Principal

@@ -110,22 +110,22 @@ func TestOwnSecretsOnly(t *testing.T) {
 	for _, step := range []struct{ what, got, want string }{
 		{"ann sets hers", as(ann, "secrets set", admin.NewSecret{Name: "github", Value: "the-secret-of-ann-1"}), `"principal":"issued+ann"`},
 		{"her agent sets its own", as(agent, "secrets set", admin.NewSecret{Name: "github", Value: "the-secret-of-agent-1"}), `"principal":"issued+ann%2fagent"`},
-		{"bob sees nothing of that", as(bob, "secrets list", struct{}{}), `{"principal":"issued+bob","secrets":[{"principal":"issued+bob","name":"given","source":"directory"}],"wanted":[]}`},
+		{"bob does not see that secret", as(bob, "secrets list", struct{}{}), `{"principal":"issued+bob","secrets":[{"principal":"issued+bob","name":"given","source":"directory"}],"wanted":[]}`},
 		{"carol may call a tool that uses one", as(carol, "secrets list", struct{}{}), `{"principal":"issued+carol","secrets":[],"wanted":[{"name":"github","tools":["/weather/now"]}]}`},
-		{"ann sees hers only", as(ann, "secrets list", struct{}{}), `{"principal":"issued+ann","secrets":[{"principal":"issued+ann","name":"github"`},
-		{"bob asks for hers", as(bob, "secrets list", admin.CallersArguments{Principal: "issued+ann"}), "Only an administrator"},
+		{"ann sees only her own", as(ann, "secrets list", struct{}{}), `{"principal":"issued+ann","secrets":[{"principal":"issued+ann","name":"github"`},
+		{"bob asks for ann's", as(bob, "secrets list", admin.CallersArguments{Principal: "issued+ann"}), "Only an administrator"},
 		{"bob sets hers", as(bob, "secrets set", admin.NewSecret{Name: "github", Value: "the-secret-of-bob-1", Principal: "issued+ann"}), "Only an administrator"},
 		{"bob removes hers", as(bob, "secrets remove", admin.OwnSecretName{Name: "github", Principal: "issued+ann"}), "Only an administrator"},
 		{"ann names herself", as(ann, "secrets remove", admin.OwnSecretName{Name: "github", Principal: "issued+ann"}), "Only an administrator"},
-		{"bob removes one that bob has not", as(bob, "secrets remove", admin.OwnSecretName{Name: "github"}), "no secret of that name"},
-		{"bob changes what was given", as(bob, "secrets set", admin.NewSecret{Name: "given", Value: "the-secret-of-bob-1"}), "The operator has given"},
+		{"bob removes a secret that bob doesn't have", as(bob, "secrets remove", admin.OwnSecretName{Name: "github"}), "no secret of that name"},
+		{"bob changes a secret that the operator has given", as(bob, "secrets set", admin.NewSecret{Name: "given", Value: "the-secret-of-bob-1"}), "The operator has given"},
 		{"a numbered token", as(adminToken, "secrets set", admin.NewSecret{Name: "github", Value: "the-secret-of-nobody-1"}), "This token has no name"},
 	} {
 		if !strings.Contains(step.got, step.want) {
 			t.Errorf("%s: got %s, want %s", step.what, step.got, step.want)
 		}
 	}
-	// The token that the agent has made ends with the agent's.
+	// A token that the agent has made ends together with the agent's token.
 	deep := as(agent, "tokens attenuate", admin.NewToken{Name: "deep", Scopes: []string{"shop/echo"}})
 	deep = regexp.MustCompile(`tsv_[a-z2-7]{10}_[a-z2-7]{59}`).FindString(deep)
 	if got := as(deep, "secrets set", admin.NewSecret{Name: "github", Value: "the-secret-of-deep-1"}); !strings.Contains(got, `"principal":"issued+ann%2fagent%2fdeep"`) {
@@ -143,14 +143,14 @@ func TestOwnSecretsOnly(t *testing.T) {
 	if answer, err := over.Do(t.Context(), "secrets list", struct{}{}, ""); err != nil || strings.Contains(string(answer.Result), "issued+ann") {
 		t.Errorf("after ann was revoked: got %s, %v", answer.Result, err)
 	}
-	// A secret that is left over, as after a crash, does not belong to the next token.
+	// A secret that was left behind, as after a crash, does not belong to the next token of that name.
 	if _, err := over.Do(t.Context(), "secrets set", admin.NewSecret{Name: "github", Value: "the-secret-of-ann-1", Principal: "issued+ann"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	if got := as(made("ann"), "secrets list", struct{}{}); !strings.Contains(got, `"secrets":[]`) {
 		t.Errorf("another ann has %s", got)
 	}
-	for range 40 { // nobody can fill the audit
+	for range 40 { // refused attempts must not fill the audit
 		as(bob, "secrets set", admin.NewSecret{Name: "github", Value: "a"})
 		as(bob, "secrets remove", admin.OwnSecretName{Name: "nothing"})
 		as(bob, "secrets set", admin.NewSecret{Name: "github", Value: "the-secret-of-bob-1"})

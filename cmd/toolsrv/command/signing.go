@@ -34,8 +34,8 @@ func (f *signerFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var((*fileFlag)(&f.Key), "key", "PEM `file` with the public key that must have signed")
 	flags.Var((*wordFlag)(&f.Issuer), "issuer", "`address` of the issuer that vouches for the signer's identity")
-	flags.Var((*wordFlag)(&f.Subject), "subject", "the signer's `identity`; a * at its end stands for all of an owner's")
-	flags.Var((*fileFlag)(&f.Root), "root", "trusted_root.json `file` with the authorities that certify it")
+	flags.Var((*wordFlag)(&f.Subject), "subject", "the signer's `identity`; a * at the end matches everything that follows")
+	flags.Var((*fileFlag)(&f.Root), "root", "trusted_root.json `file` with the authorities that certify the identity")
 	completeFlag(cmd, "key", cobra.FixedCompletions([]cobra.Completion{"pub", "pem"}, cobra.ShellCompDirectiveFilterFileExt))
 	completeFlag(cmd, "root", cobra.FixedCompletions([]cobra.Completion{"json"}, cobra.ShellCompDirectiveFilterFileExt))
 	for _, name := range []string{"issuer", "subject"} {
@@ -76,7 +76,7 @@ func (f *signerFlags) trust() (*signature.Trust, error) {
 	return signature.Open([]signature.Signer{f.Signer})
 }
 
-// A signedBy says whose a signature or an attestation is. Its members are stable.
+// A signedBy says who has made a signature or an attestation. Its members are stable.
 type signedBy struct {
 	Key     string     `json:"key,omitempty"`
 	Issuer  string     `json:"issuer,omitempty"`
@@ -223,7 +223,7 @@ type attachedSource struct {
 // An attestation is what somebody says about an artifact: its signature, how it was built, or what it contains.
 type attestation struct {
 	Type string `json:"type"`
-	// Verified is whether the signer is the required one. By names the signer, and Why says why the signature is not accepted.
+	// Verified is whether the required signer has signed it. By names the signer, and Why says why the signature is not accepted.
 	Verified bool      `json:"verified"`
 	By       *signedBy `json:"by,omitempty"`
 	Why      string    `json:"why,omitempty"`

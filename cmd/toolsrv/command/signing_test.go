@@ -49,7 +49,7 @@ func TestSigning(t *testing.T) {
 	if code, stdout, stderr := run("verify", ref, "--key", others); code != 1 || stdout != "" || !strings.Contains(stderr, "it was not made with the key "+others) {
 		t.Errorf("verify: got %d, %q, %s", code, stdout, stderr)
 	}
-	// Nothing is written without that signature.
+	// No file is written unless the required signer has signed.
 	folder := t.TempDir()
 	pulled := filepath.Join(folder, "pulled.wasm")
 	for _, c := range [][2]string{{others, "it was not made with the key " + others}, {private, "has no public key"}} {
@@ -115,7 +115,7 @@ func TestSigning(t *testing.T) {
 		want string
 	}{
 		{[]string{"verify", ref}, 2, "name who must have signed it: --key, or --issuer"},
-		{[]string{"verify", ref, "--issuer", "https://example.com", "--root", "root.json"}, 2, "an identity needs its subject"},
+		{[]string{"verify", ref, "--issuer", "https://example.com", "--root", "root.json"}, 2, "an identity without its subject"},
 		{[]string{"verify", ref, "--issuer", "https://example.com", "--root", "root.json", "--subject", "*"}, 2, "anybody"},
 		{[]string{"verify", ref, "--minimum", "1.2"}, 2, "name who must have signed it"},
 		{[]string{"verify", ref, "--key", public, "--minimum", "new"}, 2, "is not a version"},

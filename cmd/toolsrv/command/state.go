@@ -29,7 +29,7 @@ func implyState(c *config.Config, beside string) {
 	if c.State.Directory != "" {
 		return
 	}
-	given, _, _ := strings.Cut(os.Getenv("STATE_DIRECTORY"), ":") // the first of several
+	given, _, _ := strings.Cut(os.Getenv("STATE_DIRECTORY"), ":") // systemd may name several: the first one counts
 	if given == "" {
 		given = filepath.Join(beside, stateFolder)
 	}
@@ -211,7 +211,7 @@ type stateContent struct {
 	Bytes   int64  `json:"bytes"`
 }
 
-// checkState reads a whole state file, and prints what is in it.
+// checkState reads a whole state file, and prints a summary of its content.
 func checkState(w io.Writer, name string, asJSON bool) error {
 	f, err := core.OpenStateFile(name)
 	if err != nil {

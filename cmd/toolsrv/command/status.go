@@ -48,7 +48,7 @@ func ratesText(r *admin.Rates) string {
 	return strings.Join(parts, "; ")
 }
 
-// holderText returns a text that names the holder of something.
+// holderText returns the name of a caller, for people.
 func holderText(h *admin.Holder) string {
 	if len(h.Tools) == 0 {
 		return h.Caller

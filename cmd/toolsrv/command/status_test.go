@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin"
 )
 
-// TestHolders lets a caller call a tool and listen to events, and checks that the status says which tools and callers hold something.
+// TestHolders lets a caller call a tool and listen to events, and checks that the status says what the tools and the callers hold.
 func TestHolders(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "[mcp]\nenabled = true\n")
@@ -82,7 +82,7 @@ func TestStatusSources(t *testing.T) {
 		t.Errorf("got the sources %+v", s.Sources)
 	}
 	if gone := s.Sources[len(s.Sources)-1]; gone.Name != "gone" || gone.Problems != 1 || gone.Reason == "" || !gone.Listed.IsZero() {
-		t.Errorf("of the one that can't be read it tells %+v", gone)
+		t.Errorf("about the source that can't be read it says %+v", gone)
 	}
 	_, stdout, _ = run("status", "--config", m.config)
 	for _, want := range []string{`(?m)^acme \(\S+\) +\S+ \S+ +3 +2 +1`, `(?m)^gone \(\S+\) +- +0 +0 +0 +\S.*`} {

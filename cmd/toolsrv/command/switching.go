@@ -74,7 +74,7 @@ func newSwitch(name, short, long, example string) *cobra.Command {
 		return ask(ctx, &o, c, out, name, in, showSwitching)
 	})
 	o.addExpected(cmd)
-	cmd.Flags().StringVar(&in.Reason, "reason", "", "the reason, which callers of a disabled tool get to see")
+	cmd.Flags().StringVar(&in.Reason, "reason", "", "the reason, which callers of a disabled tool are told")
 	cmd.Flags().BoolVar(&in.Passing, "until-restart", false, "only until the server restarts")
 	completeFlag(cmd, "reason", cobra.NoFileCompletions)
 	return cmd

@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// showWaiting shows on a terminal what is being waited for, if that takes longer than a moment, until done is called.
+// showWaiting shows on a terminal what the command waits for, until done is called. A wait of a moment is not shown.
 func showWaiting(w io.Writer, what string) (done func()) {
 	if !isTerminal(w) {
 		return func() {}

@@ -29,9 +29,9 @@ func TestShowWaiting(t *testing.T) {
 	until("compiling math.wasm ...")
 	done()
 	until("[K")
-	done() // as if it were deferred, too
+	done() // again, as a deferred call would
 
-	done = showWaiting(terminal, "what takes no time")
+	done = showWaiting(terminal, "a wait of no time")
 	done()
 	var file strings.Builder
 	showWaiting(&file, "what nobody watches")()

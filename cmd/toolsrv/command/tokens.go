@@ -43,7 +43,7 @@ func newTokensAdd() *cobra.Command {
 
 func newTokensAttenuate() *cobra.Command {
 	return newTokenMaker("tokens attenuate", "attenuate NAME", "Make a narrower token from the one in TOOLSRV_TOKEN",
-		"Make a token that may do part of what the one in "+tokenVariable+" may. It is named after that\none, with /NAME appended, ends with it, and can never do more.\n\n"+scopesHelp,
+		"Make a token that may do part of what the token in "+tokenVariable+" may. Its name is that\ntoken's with /NAME appended. It ends with that token, and can never do more.\n\n"+scopesHelp,
 		"  toolsrv tokens attenuate night --scope math/add --expires 8h --server https://tools.example.com")
 }
 
@@ -122,7 +122,7 @@ func newTokensList() *cobra.Command {
 	var o asking
 	return newAsking(&o, &cobra.Command{
 		Use: "list", Short: "List the tokens of a running server",
-		Long:    "List the tokens of a running server, and those that its configuration declares: who has each, until\nwhen, and when it was last used.",
+		Long:    "List the tokens of a running server, and those that its configuration declares: who has each, when\nit expires, and when it was last used.",
 		Example: "  toolsrv tokens list\n  toolsrv tokens list --json",
 		Args:    noArguments,
 	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
@@ -260,7 +260,7 @@ func showRevoked(w io.Writer, t *admin.TokenRevoked) error {
 	}
 	fmt.Fprintf(w, "The token %s %s.\n", oneLine(t.Token.Name), done)
 	if len(t.Ends) > 0 {
-		fmt.Fprintln(w, "With it end these narrower ones:")
+		fmt.Fprintln(w, "These narrower tokens end with it:")
 	}
 	for _, name := range t.Ends {
 		fmt.Fprintf(w, "  %s\n", oneLine(name))
@@ -302,13 +302,13 @@ func showToken(w io.Writer, t *admin.Token) error {
 // boundsText returns the rate of a token in words, or "".
 func boundsText(b admin.TokenBounds) string {
 	r, err := rates.Text(b).Parse()
-	if err != nil { // from a newer server
+	if err != nil { // an unknown unit, from a newer server
 		return b.Rate
 	}
 	return rates.Describe(r)
 }
 
-// at returns a time in the form for tables, or none if there is no time.
+// at returns a time in the form for tables, or "none" if there is no time.
 func at(t *time.Time, none string) string {
 	if t == nil {
 		return none

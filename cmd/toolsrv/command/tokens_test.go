@@ -69,7 +69,7 @@ var varies = regexp.MustCompile(`tsv_[a-z2-7_]*|"(version|by|created|expires|for
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "[[auth.token]]\nname = \"declared\"\nsha256 = \"2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b\"\nscopes = [\"shop\"]\n")
-	const letIn = http.StatusUnprocessableEntity // the arguments are missing
+	const letIn = http.StatusUnprocessableEntity // this operation needs arguments
 	call := func(secret string) int {
 		q, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, m.url+"/shop/echo", strings.NewReader("{}"))
 		q.Header.Set("Content-Type", "application/json")
@@ -117,11 +117,11 @@ func TestTokens(t *testing.T) {
 		slow := "slow" + strconv.Itoa(number)
 		limited := secretIn(w.ask("tokens add", `{"name":"`+slow+`","scopes":["shop"],"rate":"1/h"}`, slow, "--scope", "shop", "--rate", "1/h"))
 		if first, second := call(limited), call(limited); first != letIn || second != http.StatusTooManyRequests {
-			t.Errorf("%s: a call an hour: got %d and %d", w.name, first, second)
+			t.Errorf("%s: with one call an hour: got %d and %d", w.name, first, second)
 		}
 		w.ask("tokens revoke", `{"name":"`+slow+`"}`, slow)
 		if answer := step("tokens rate", `{"name":"ci"}`, "ci"); strings.Contains(answer, `"rate"`) {
-			t.Errorf("%s: a token without a rate: got %s", w.name, answer)
+			t.Errorf("%s: a token whose rate was removed: got %s", w.name, answer)
 		}
 		next := secretIn(step("tokens rotate", `{"name":"ci","grace":"1h"}`, "ci", "--grace", "1h"))
 		if call(secret) != letIn || call(next) != letIn {
@@ -162,32 +162,32 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%s: got\n%s\nand over the socket\n%s", w.name, strings.Join(said, "\n"), strings.Join(first, "\n"))
 		}
 		if !strings.Contains(said[0], `scope2of2matchesnotool`) {
-			t.Errorf("%s: nobody is told of a scope that matches nothing: %s", w.name, said[0])
+			t.Errorf("%s: nothing says that a scope matches nothing: %s", w.name, said[0])
 		}
 		for operation, arguments := range map[string]string{
 			"tokens revoke": `{"name":"nobody"}`, "tokens show": `{"name":"nobody"}`, "tokens rotate": `{"name":"nobody"}`, "tokens scopes": `{"name":"nobody","scopes":[]}`, "tokens rate": `{"name":"nobody"}`,
 		} {
 			if answer := w.ask(operation, arguments, "nobody"); !strings.Contains(answer, "There is no such token") {
-				t.Errorf("%s: %s of nobody: got %s", w.name, operation, answer)
+				t.Errorf("%s: %s with an unknown token: got %s", w.name, operation, answer)
 			}
 		}
 		for what, test := range map[string][3]string{
-			"a taken name":          {`{"name":"declared"}`, "declared", "declares a token of this name"},
-			"a bad name":            {`{"name":"a/b"}`, "a/b", "The name is not valid"},
-			"a token for a name":    {`{"name":"tsv_abc"}`, "tsv_abc", "The name begins with tsv_"},
-			"an unknown role":       {`{"name":"x","scopes":["admin:write"]}`, "x --scope admin:write", "there is no such role"},
-			"a bad time":            {`{"name":"x","expires":"soon"}`, "x --expires soon", " is not a time from now on"},
-			"a bad network":         {`{"name":"x","networks":["here"]}`, "x --cidr here", "is not a range of addresses"},
-			"no rate":               {`{"name":"x","rate":"0/s"}`, "x --rate 0/s", " is not a rate: write a whole number, a slash and a unit"},
-			"a number for a rate":   {`{"name":"x","rate":"10"}`, "x --rate 10", "such as 10/s, 100/min or 1000/h"},
-			"a burst of nothing":    {`{"name":"x","burst":5}`, "x --burst 5", "Burst needs a rate"},
-			"a huge rate":           {`{"name":"x","rate":"2000000/s"}`, "x --rate 2000000/s", " is more than a rate can be: write at most 1000000/s"},
-			"a date":                {`{"name":"x","expires":"2027-01-31"}`, "x --expires 2027-01-31", " is not a time from now on: write a whole number and a unit, such as 90d, 12h or 30m, or never"},
-			"no time":               {`{"name":"x","expires":"1ns"}`, "x --expires 1ns", " is not a time from now on"},
-			"many days":             {`{"name":"x","expires":"99999999d"}`, "x --expires 99999999d", "lasts at most 1825 days"},
-			"one address":           {`{"name":"x","networks":["10.0.0.1"]}`, "x --cidr 10.0.0.1", " is one address: write 10.0.0.1/32 for just this one"},
-			"IPv4 in IPv6":          {`{"name":"x","networks":["::ffff:10.0.0.0/104"]}`, "x --cidr ::ffff:10.0.0.0/104", "write it as IPv4"},
-			"a time that overflows": {`{"name":"x","expires":"65000d"}`, "x --expires 65000d", "lasts at most 1825 days"},
+			"a taken name":                {`{"name":"declared"}`, "declared", "declares a token of this name"},
+			"a bad name":                  {`{"name":"a/b"}`, "a/b", "The name is not valid"},
+			"a token in place of a name":  {`{"name":"tsv_abc"}`, "tsv_abc", "The name begins with tsv_"},
+			"an unknown role":             {`{"name":"x","scopes":["admin:write"]}`, "x --scope admin:write", "there is no such role"},
+			"a bad time":                  {`{"name":"x","expires":"soon"}`, "x --expires soon", " is not a time from now on"},
+			"a bad network":               {`{"name":"x","networks":["here"]}`, "x --cidr here", "is not a range of addresses"},
+			"no rate":                     {`{"name":"x","rate":"0/s"}`, "x --rate 0/s", " is not a rate: write a whole number, a slash and a unit"},
+			"a number in place of a rate": {`{"name":"x","rate":"10"}`, "x --rate 10", "such as 10/s, 100/min or 1000/h"},
+			"a burst without a rate":      {`{"name":"x","burst":5}`, "x --burst 5", "Burst needs a rate"},
+			"a huge rate":                 {`{"name":"x","rate":"2000000/s"}`, "x --rate 2000000/s", " is more than a rate can be: write at most 1000000/s"},
+			"a date":                      {`{"name":"x","expires":"2027-01-31"}`, "x --expires 2027-01-31", " is not a time from now on: write a whole number and a unit, such as 90d, 12h or 30m, or never"},
+			"no time":                     {`{"name":"x","expires":"1ns"}`, "x --expires 1ns", " is not a time from now on"},
+			"many days":                   {`{"name":"x","expires":"99999999d"}`, "x --expires 99999999d", "lasts at most 1825 days"},
+			"one address":                 {`{"name":"x","networks":["10.0.0.1"]}`, "x --cidr 10.0.0.1", " is one address: write 10.0.0.1/32 for just this one"},
+			"IPv4 in IPv6":                {`{"name":"x","networks":["::ffff:10.0.0.0/104"]}`, "x --cidr ::ffff:10.0.0.0/104", "write it as IPv4"},
+			"a time that overflows":       {`{"name":"x","expires":"65000d"}`, "x --expires 65000d", "lasts at most 1825 days"},
 		} {
 			if answer := w.ask("tokens add", test[0], strings.Fields(test[1])...); !strings.Contains(answer, test[2]) {
 				t.Errorf("%s: %s: got %s, want %q", w.name, what, answer, test[2])
@@ -196,7 +196,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestTokensAsk calls operations with tokens of all kinds: each may see itself, and nothing else that its roles do not allow.
+// TestTokensAsk calls operations with tokens of all kinds: each token may see itself, and of the rest only what its roles allow.
 // Proves: A caller reaches its own tools only
 func TestTokensAsk(t *testing.T) {
 	t.Parallel()
@@ -231,7 +231,7 @@ func TestTokensAsk(t *testing.T) {
 			refused := failed != nil && failed.Code == wasmtools.CodeForbidden
 			may := !o.Local && (o.Role == "" || name == "admin" || name == "reads" && !o.Changes())
 			if refused == may {
-				t.Errorf("%s asks for %s: got %v, but may: %t", name, o.Name, err, may)
+				t.Errorf("%s asks for %s: got %v; it may: %t", name, o.Name, err, may)
 			}
 		}
 		c.Close()

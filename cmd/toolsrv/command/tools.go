@@ -34,7 +34,7 @@ PATTERN names a tool, a namespace, or a pattern such as 'math/*'.`,
 		return ask(ctx, &o, c, out, "tools", in, func(w io.Writer, t *admin.Tools) error {
 			rows := [][]string{{"PATH", "STATE", "VERSION", "DIGEST", "FILE", "WHY"}}
 			if len(t.Tools) == 0 {
-				_, err := io.WriteString(w, "No tool can be called: toolsrv tools --all lists those that exist, and toolsrv status the files.\n")
+				_, err := io.WriteString(w, "No tool can be called: toolsrv tools --all lists all tools, and toolsrv status lists the files.\n")
 				return err
 			}
 			for _, tool := range t.Tools {

@@ -45,7 +45,7 @@ PATTERN names a tool, a namespace, or a pattern such as 'math/*'.`,
 	})
 	cmd.Flags().IntVar(&in.Limit, "limit", 20, "how `many` tools to list")
 	cmd.Flags().IntVar(&in.Steps, "steps", 0, "with --json: how `many` of the last ten-second steps to list for each")
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "show them again every ten seconds, until Ctrl-C")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "show the list again every ten seconds, until Ctrl-C")
 	return cmd
 }
 

@@ -133,7 +133,7 @@ func (u *up) run(cmd *cobra.Command, args []string) error {
 // announce prints which tools there are, and what changes, until ctx ends.
 func (u *up) announce(ctx context.Context, p place, c *config.Config, tools *core.Service, s *server.Server, stderr io.Writer) {
 	soon, cancel := context.WithTimeout(ctx, listTime)
-	_ = tools.Catalog.Wait(soon) // tools that take longer are printed when they come
+	_ = tools.Catalog.Wait(soon) // tools that are read later are printed then
 	cancel()
 	a := announcer{w: stderr, style: styleOf(stderr), server: callServer(c, s.Addr()), needsToken: needsToken(c), empty: emptyAdvice(p, c)}
 	a.loading = func() (files []string) {

@@ -38,7 +38,7 @@ func TestUpFails(t *testing.T) {
 		{"two folders", []string{dir, dir}, 2, "name one folder, or files"},
 		{"a source in Go", []string{testkit.Put(t, t.TempDir(), "main.go", "")}, 2, "run toolsrv dev with its folder"},
 		{"an address in use", []string{dir, "--address", taken.Addr().String()}, 1, "another program listens there"},
-		{"an address in use that the configuration asks for", []string{asked}, 1, "another program listens there"},
+		{"an address in use, set by the configuration", []string{asked}, 1, "another program listens there"},
 		{"a configuration of a newer version", []string{wrong}, 1, "toolsrv.toml:3:1: unknown key in [tools]: remove it, or update toolsrv if a newer one has it: the keys are cache_directory, "},
 		{"a configuration without its folder", []string{away}, 1, "there is no tools directory"},
 		{"a grant that is missing", []string{dir, "--grant", "nowhere.toml"}, 1, "nowhere.toml"},

@@ -28,7 +28,7 @@ const exitWouldChange = 3
 type updated struct {
 	OCI   string `json:"oci"`
 	Tag   string `json:"tag"`
-	Found string `json:"found"` // the tag that it has now
+	Found string `json:"found"` // the matching tag that is found now
 	// From and To are digests of artifacts, and sizes of modules in bytes.
 	From     string `json:"from"`
 	To       string `json:"to"`
@@ -71,7 +71,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something would change (--dry-run
 			all := []updated{}
 			lock, path, err := l.each(cmd, func(ctx context.Context, s config.Source) (string, error) {
 				if s.Locked == "" {
-					return "", nil // it follows its tag
+					return "", nil // a source that isn't locked follows its tag
 				}
 				u, err := compareLocked(ctx, cmd.ErrOrStderr(), s)
 				if err != nil {

@@ -21,7 +21,7 @@ func TestWelcome(t *testing.T) {
 		{"many", map[string]string{"a.py": "", "b.py": "", "c.py": ""}, "a.py and 2 more.*up"},
 		{"source in Go", map[string]string{"main.go": "package main\n"}, "in go.*dev *build"},
 		{"other files", map[string]string{"notes.txt": "", "_part.py": ""}, "To begin.*init DIR *up DIR *new *openapi *mcp"},
-		{"a name for terminals", map[string]string{"\x1b[31mred.py": ""}, `\u001b[31mred.py.*up`},
+		{"a name with control characters", map[string]string{"\x1b[31mred.py": ""}, `\u001b[31mred.py.*up`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -35,12 +35,12 @@ func TestWelcome(t *testing.T) {
 				part = strings.Trim(part, " .")
 				_, after, ok := strings.Cut(rest, part)
 				if !ok {
-					t.Fatalf("no %q where it should be in:\n%s", part, got)
+					t.Fatalf("%q is missing, or not in this place, in:\n%s", part, got)
 				}
 				rest = after
 			}
 			if lines := strings.Count(got, "\n"); lines > 20 || strings.Contains(got, "\x1b") {
-				t.Errorf("%d lines, or what a terminal obeys:\n%s", lines, got)
+				t.Errorf("%d lines, or control characters:\n%s", lines, got)
 			}
 			for line := range strings.Lines(got) {
 				if len(line) > 100 {

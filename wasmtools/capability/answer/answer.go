@@ -17,7 +17,7 @@ import (
 const (
 	NotGranted  = hostcall.NotGranted // the tool does not declare it, or was not granted it
 	Invalid     = "invalid"           // the guest's arguments make no sense
-	TooLarge    = "too_large"         // what the guest passed, or would get, is too large
+	TooLarge    = "too_large"         // the guest passed too much, or would get too much
 	Limit       = "limit"             // too many uses in one call, or in all calls together
 	Unavailable = "unavailable"       // the other side can't be reached, or is busy
 	Timeout     = "timeout"
@@ -93,8 +93,8 @@ func Kept(c *hostabi.Call) any {
 	return nil
 }
 
-// Give answers the function with b. It keeps b, so the caller must not change it afterwards. b has less than 2 GiB. The account of the
-// process holds it, so a caller for whom it already holds bytes of b must give them back first.
+// Give answers the function with b. It keeps b, so the caller must not change it afterwards. b has less than 2 GiB. Its bytes are
+// charged to the process's memory account, so a caller that has already charged bytes of b there must give them back first.
 func Give(c *hostabi.Call, stack []uint64, b []byte) {
 	of(c).keep(c, b)
 	stack[0] = uint64(uint32(len(b)))
@@ -104,7 +104,7 @@ func Give(c *hostabi.Call, stack []uint64, b []byte) {
 const (
 	failCost      = 1000 // for making and writing a failure's message
 	failByteCost  = 10   // for each byte of the message, which may be escaped twice
-	bytesKeptNano = 4    // so many bytes of an answer are made and later collected in one nanosecond
+	bytesKeptNano = 4    // bytes of an answer that are made, and later collected, in one nanosecond
 )
 
 // Fail answers with a failure, and charges for it.

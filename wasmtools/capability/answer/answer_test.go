@@ -68,7 +68,7 @@ func TestReadTooEarly(t *testing.T) {
 	trapped("outside its memory")
 }
 
-// TestStateEnds checks that what a set keeps is closed once when the call ends.
+// TestStateEnds checks that the value that a set keeps is closed once, when the call ends.
 func TestStateEnds(t *testing.T) {
 	t.Parallel()
 	g := hosttest.Begin(t, nil, 1, hostcall.Run{})

@@ -11,8 +11,8 @@ import (
 )
 
 // A Table holds the reader of each key, which checks a value and stores it. A value is a string, an int64, a float64, a bool, a time, a
-// []any or a map[string]any. An error says what is wrong with it, and what is allowed. A value in quotes at the beginning of a message is
-// left out of logs, since a secret can be anywhere by mistake.
+// []any or a map[string]any. An error says what is wrong with it, and what is allowed. If a message begins with a value in quotes, logs
+// leave the value out, since a secret can be anywhere by mistake.
 type Table map[string]func(value any) error
 
 // Boolean reads true or false.
@@ -57,10 +57,10 @@ func Path(directory string, needed bool) func(string) (string, error) {
 // A Shown is what the log of a reload may show of one key.
 type Shown keys.Shown
 
-// Listed shows what is added to a list, and what is removed.
+// Listed shows which elements are added to a list, and which are removed.
 func Listed(key string, list []string) Shown { return Shown(keys.Listed(key, list)) }
 
-// Counted shows a number as format writes it; if nil, as it is. Of several grants, the last one with a number other than 0 counts.
+// Counted shows a number as format writes it; if format is nil, the number itself. Of several grants, the last one with a number other than 0 counts.
 func Counted(key string, n int64, format func(int64) string) Shown {
 	if format == nil {
 		format = func(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,7 +1,7 @@
 //go:build unix
 
 // Package alone_test tests the program of a release alone: without a checkout, with an empty environment and home folder, and with the
-// tools of one language in PATH. Everything in an author's first hour must work.
+// compilers of one language in PATH. Everything in an author's first hour must work.
 package alone_test
 
 import (
@@ -103,7 +103,7 @@ func findPaths(t *testing.T, program string) {
 		for i := bytes.Index(text, []byte(folder+"/")); i >= 0; {
 			before := text[max(i-1, 0):]
 			if within.Match(before) && before[0] != '.' && before[0] != '-' {
-				t.Errorf("the program has %s in it: …%q…", name, text[max(i-40, 0):min(i+120, len(text))])
+				t.Errorf("the program contains %s: …%q…", name, text[max(i-40, 0):min(i+120, len(text))])
 				break
 			}
 			next := bytes.Index(text[i+1:], []byte(folder+"/"))
@@ -198,7 +198,7 @@ func (m *machine) needTinyGo() {
 				m.t.Fatal(err)
 			}
 			for _, file := range found {
-				_ = os.Symlink(file, filepath.Join(m.bin, filepath.Base(file))) // the first in PATH counts
+				_ = os.Symlink(file, filepath.Join(m.bin, filepath.Base(file))) // the first one in PATH is used
 			}
 		}
 	}
@@ -224,7 +224,7 @@ func (m *machine) needRust() {
 		}
 		m.env = append(m.env, name+"="+value)
 	}
-	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "SSL_CERT_FILE"} { // the machine's settings for a registry
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "SSL_CERT_FILE"} { // this machine's settings for registries
 		if value := os.Getenv(name); value != "" {
 			m.env = append(m.env, name+"="+value)
 		}
@@ -266,7 +266,7 @@ func (m *machine) dev() {
 		if match == nil {
 			continue
 		}
-		go io.Copy(io.Discard, out) // until the process has ended
+		go io.Copy(io.Discard, out) // closed when the process has ended
 		status, body := post(m.t, "http://127.0.0.1:"+match[1]+"/texts/greet", `{"name": "Ada"}`)
 		for tries := 1; status == http.StatusGatewayTimeout && tries < 10; tries++ { // the machine may be busy
 			status, body = post(m.t, "http://127.0.0.1:"+match[1]+"/texts/greet", `{"name": "Ada"}`)
@@ -326,7 +326,7 @@ func (m *machine) ownTests(language project.Language) {
 		if err != nil {
 			m.t.Skipf("its own tests: there is no tsx, make examples-npm installs it: %v", err)
 		}
-		// As npm install would do, which gets tsx from its registry.
+		// npm install would do this, but it gets tsx from a registry.
 		packages := filepath.Join(m.dir, "node_modules")
 		if err := errors.Join(os.Mkdir(packages, 0o755), os.Symlink(filepath.Join(m.dir, ".toolsrv", "js"), filepath.Join(packages, "toolsrv")),
 			os.Symlink(tsx, filepath.Join(packages, "tsx"))); err != nil {

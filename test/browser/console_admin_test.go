@@ -20,8 +20,8 @@ func administered() string {
 	return "state.directory = '.state'\nadmin.enabled = true\nadmin.upload = true\n" + declared(boss, "boss", "*", "admin") + declared(ann, "ann", "math/*", "shop/order")
 }
 
-// TestConsoleAdmin makes a token and calls with it, disables a tool and sees another window change, rolls a file back, and reads all that in the
-// audit.
+// TestConsoleAdmin makes a token and calls with it, disables a tool and sees another window change, rolls a file back, and finds all of it in
+// the audit.
 func TestConsoleAdmin(t *testing.T) {
 	t.Parallel()
 	server := serve(t, administered(), add(), divide(), order(), large())
@@ -50,7 +50,7 @@ func TestConsoleAdmin(t *testing.T) {
 	}
 	p.check()
 
-	// Another window, another person: with the new token.
+	// Another person signs in with the new token, in another window.
 	other := open(t, server, "/console")
 	other.tolerate("status of 401")
 	other.read("wants a token")
@@ -84,17 +84,17 @@ func TestConsoleAdmin(t *testing.T) {
 	p.read("Nothing has been switched")
 	other.read("1 new: update")
 
-	// A file is put three times, and an earlier version is served again.
+	// A file is put three times, and then an earlier version is served again.
 	module, err := os.ReadFile("../../examples/calc/calc.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}
 	put(t, server, module)
-	for _, next := range []byte{'1', '2'} { // each with another section of the name x
+	for _, next := range []byte{'1', '2'} { // each version has another section with the name x
 		put(t, server, append(module[:len(module):len(module)], 0, 3, 1, 'x', next))
 	}
 	p.pageOf("versions", "Versions")
-	p.until("/[23] versions/.test(document.body.innerText)") // the served version is stored a few seconds later
+	p.until("/[23] versions/.test(document.body.innerText)") // the served version is stored after a few seconds
 	p.check()
 	p.button("Serve this")
 	p.see("dialog[open]")
@@ -156,7 +156,7 @@ func putAs(t *testing.T, server, name string, module []byte) {
 	}
 }
 
-// TestConsoleCaller checks that a caller finds nothing of the administrators'.
+// TestConsoleCaller checks that a caller finds no page and no button of the administrators.
 func TestConsoleCaller(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, administered(), add(), divide(), order(), large()), "/console#/tokens")
@@ -167,7 +167,7 @@ func TestConsoleCaller(t *testing.T) {
 	p.do(script("location.hash = '#/tools'"))
 	p.read("3 tools")
 	if text := eval[string](p, "document.querySelector('header').innerText"); strings.Contains(text, "Audit") || strings.Contains(text, "Tokens") {
-		t.Errorf("a caller is led to pages of administrators: %s", text)
+		t.Errorf("a caller gets links to pages of administrators: %s", text)
 	}
 	p.tool("/math/add")
 	if eval[bool](p, "[...document.querySelectorAll('button')].some((b) => b.innerText === 'Disable')") {
@@ -195,7 +195,7 @@ func TestConsoleLink(t *testing.T) {
 	}
 	for _, asked := range eval[[]string](p, "asked") {
 		if strings.HasPrefix(asked, "POST") && asked != "POST /admin/v1/reload" && asked != "POST /mcp" {
-			t.Errorf("a link has it ask %s", asked)
+			t.Errorf("a link makes the page request %s", asked)
 		}
 	}
 	if got := eval[string](p, "sessionStorage.getItem(Object.keys(sessionStorage)[0])"); got != boss {

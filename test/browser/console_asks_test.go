@@ -21,7 +21,7 @@ func secretOf(t *testing.T, answer string) string {
 	return made.Secret
 }
 
-// TestConsoleRevoke checks the question before a token is revoked, which names exactly the tokens that end with it.
+// TestConsoleRevoke checks the question before a token is revoked, which names exactly the tokens that end together with this one.
 func TestConsoleRevoke(t *testing.T) {
 	t.Parallel()
 	server := serve(t, administered(), add())
@@ -120,7 +120,7 @@ func TestConsoleOfTools(t *testing.T) {
 	}
 }
 
-// TestConsoleExact has numbers in an answer of the admin door that JavaScript can't represent.
+// TestConsoleExact has numbers that JavaScript can't represent in an answer of the admin door.
 func TestConsoleExact(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, administered(), add()), "/console")
@@ -161,7 +161,7 @@ func TestConsoleLeaveOut(t *testing.T) {
 	finish <- struct{}{}
 	p.read("finished")
 	if err := <-ended; err != nil {
-		t.Errorf("who stays has lost the call: %v", err)
+		t.Errorf("after staying, the call is lost: %v", err)
 	}
 	p.click(".actions .primary")
 	p.read("running")

@@ -45,13 +45,13 @@ func TestConsolePut(t *testing.T) {
 	p.read("1 file")
 	p.check()
 
-	// The same again, and another version while somebody else puts a third one.
+	// The same file is put again, and then another version while somebody else puts a third one.
 	p.button("Put a file…")
 	p.pick("calc.wasm", version(t, '1'))
 	p.button("Check it")
 	p.read("has just this file already")
 	if eval[bool](p, "[...document.querySelectorAll('dialog button')].some((b) => b.innerText === 'Put it' && !b.ariaDisabled)") {
-		t.Error("a file can be put that changes nothing")
+		t.Error("a file that changes nothing can be put")
 	}
 	p.pick("calc.wasm", version(t, '2'))
 	p.until("!document.body.innerText.includes('has just this file already')")
@@ -82,7 +82,7 @@ func TestConsolePut(t *testing.T) {
 	p.read("The server has no files of tools.")
 	p.tool("/calc/evaluate")
 	p.read("no longer serves this tool")
-	for _, width := range []int64{1000, 1280, 1900} { // whether the bar has one line or two
+	for _, width := range []int64{1000, 1280, 1900} { // both when the bar has one line and when it has two
 		p.light(width)
 		if below := eval[int](p, "document.documentElement.scrollHeight - innerHeight"); below > 0 {
 			t.Errorf("%d wide, the list of tools has %d pixels below the window", width, below)
@@ -128,11 +128,11 @@ func TestConsolePutRefused(t *testing.T) {
 		p.read("Choose a file first")
 	}
 	if asked := eval[[]string](p, "asked.filter((a) => a.includes('/put'))"); len(asked) > 0 {
-		t.Errorf("what is too large is sent: %q", asked)
+		t.Errorf("a file that is too large is sent: %q", asked)
 	}
 	p.do(script(strings.NewReplacer("LENGTH", "3", "NAME", "small.wasm").Replace(drop))) // a dropped file is chosen
 	p.read("small.wasm, 3 bytes")
-	p.fill("Name on the server", "small.wasm") // what was typed stays
+	p.fill("Name on the server", "small.wasm") // the typed name stays
 	p.button("Check it")
 	p.read("would be refused")
 	p.button("Cancel")
@@ -145,7 +145,7 @@ func TestConsolePutRefused(t *testing.T) {
 	reader.pageOf("files", "Files")
 	reader.read("The server has no files of tools.")
 	if shown := reader.shown(); strings.Contains(shown, "Put a file") || strings.Contains(shown, "upload") {
-		t.Errorf("who may look only is shown %s", shown)
+		t.Errorf("a user who may only look is shown %s", shown)
 	}
 	off := open(t, serve(t, strings.Replace(administered(), "admin.upload = true\n", "", 1), add()), "/console")
 	off.tolerate("status of 401")

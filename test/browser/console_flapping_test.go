@@ -22,7 +22,7 @@ func TestConsoleFlapping(t *testing.T) {
 	}
 	pages := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(behind)
-		r.Out.Host = r.In.Host // as the page knows it
+		r.Out.Host = r.In.Host // the time between two lists, as the page has it
 	}}
 	var asked, answered, together atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -55,6 +55,6 @@ func TestConsoleFlapping(t *testing.T) {
 	p.tolerate("/admin/v1/self")
 	p.until(`/The list was read ([3-9]|\d\d) times/.test(document.body.innerText)`)
 	if n := together.Load(); n > 1 { // the page's first list and the first change may meet
-		t.Errorf("%d of %d lists were asked for before the one before had come", n, asked.Load())
+		t.Errorf("%d of %d lists were requested before the previous one had come", n, asked.Load())
 	}
 }

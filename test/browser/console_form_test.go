@@ -52,7 +52,7 @@ func TestConsoleNumbers(t *testing.T) {
 	p.read("9007199254740993")
 }
 
-// TestConsoleSizes checks that sizes of what is sent and saved are in bytes.
+// TestConsoleSizes checks that the sizes of data that is sent or saved are in bytes.
 func TestConsoleSizes(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, "", echo("text", `{"type": "object", "properties": {"t": {"type": "string"}}}`)), "/console#/tool/echo/text")
@@ -61,11 +61,11 @@ func TestConsoleSizes(t *testing.T) {
 	p.call()
 	p.read("18 bytes")
 	if strings.Contains(p.shown(), "13 bytes") {
-		t.Errorf("characters are said to be bytes:\n%s", p.shown())
+		t.Errorf("characters are counted as bytes:\n%s", p.shown())
 	}
 }
 
-// TestConsoleMembers fills in objects whose members a schema leaves to the caller, or allows in several forms.
+// TestConsoleMembers fills in objects whose members a schema leaves open, or allows in several forms.
 func TestConsoleMembers(t *testing.T) {
 	t.Parallel()
 	tools := []*wasmtools.Tool{
@@ -179,7 +179,7 @@ func TestConsoleMembers(t *testing.T) {
 	p.answers(`{"n": 4,"s": "text","d": null}`)
 }
 
-// TestConsoleParts checks how a part of a JSON value is shown that the server refuses.
+// TestConsoleParts checks how the page shows the part of a JSON value that the server refuses.
 func TestConsoleParts(t *testing.T) {
 	t.Parallel()
 	kinds := listed(60, `{"type": "object", "properties": {"k@": {"type": "string"}}, "required": ["k@"]}`)
@@ -275,7 +275,7 @@ func TestConsoleLeave(t *testing.T) {
 	finish <- struct{}{}
 	p.read("finished")
 	if err := <-ended; err != nil || eval[string](p, "location.hash") != "#/tool/work/slow" {
-		t.Errorf("who stays has left: %v", err)
+		t.Errorf("after staying, the page is another one: %v", err)
 	}
 	running()
 	p.do(script("location.hash = '#/tool/math/add'"))

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// Words that become something else if a page takes them for markup, an address or a name of its own.
+// Words that do harm if a page takes them for markup, an address or a name of its own.
 var markup = strings.Join([]string{
 	`<script>window.owned = 1</script>`, `<img src=x onerror="window.owned = 1">`, `<svg onload="window.owned = 1"><a href="javascript:window.owned=1">x</a></svg>`,
 	`<iframe srcdoc="<script>top.owned = 1</script>"></iframe>`, `javascript:window.owned=1`, `" onmouseover="window.owned = 1`, `${window.owned = 1}`, `</textarea><style>*{display:none}</style>`,
@@ -86,20 +86,20 @@ func TestConsoleHostile(t *testing.T) {
 	}
 }
 
-// intact fails if a tool's text has become more than text.
+// intact fails the test if the page has taken a tool's text for anything but text.
 func (p *page) intact(where string) {
 	p.t.Helper()
 	if eval[bool](p, "window.owned !== undefined || ({}).owned !== undefined") {
-		p.t.Errorf("%s: what a tool says was executed", where)
+		p.t.Errorf("%s: a tool's text was executed", where)
 	}
 	if found := eval[[]string](p, `[...document.querySelectorAll("body script, body style, iframe, object, embed, svg, base, meta[http-equiv], [onerror], [onload], [onmouseover], a[href^='javascript'], a[href^='blob'], a[href^='data']")].map((e) => e.outerHTML.slice(0, 200))`); len(found) > 0 {
 		p.t.Errorf("%s: the page has %q", where, found)
 	}
 	if eval[bool](p, `/[\u202a-\u202e\u2066-\u2069\u200b\ufeff]/.test(document.body.innerText)`) {
-		p.t.Errorf("%s: the page shows characters that hide or turn round what is beside them", where)
+		p.t.Errorf("%s: the page shows characters that hide or reverse the text beside them", where)
 	}
 	if beside := eval[int](p, "document.documentElement.scrollWidth - window.innerWidth"); beside > 0 {
-		p.t.Errorf("%s: the page has %d pixels beside the window", where, beside)
+		p.t.Errorf("%s: %d pixels of the page are outside the window", where, beside)
 	}
 	if nodes := eval[int](p, "document.body.innerText.length"); nodes > 200_000 {
 		p.t.Errorf("%s: the page shows %d characters", where, nodes)

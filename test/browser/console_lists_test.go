@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestConsoleLists checks lists: nothing is cut silently, nothing moves, and a phone shows whole rows.
+// TestConsoleLists checks lists: nothing is cut off silently, nothing moves, and a phone shows whole rows.
 func TestConsoleLists(t *testing.T) {
 	t.Parallel()
 	server := serve(t, administered(), add(), divide(), order(), large())
@@ -20,7 +20,7 @@ func TestConsoleLists(t *testing.T) {
 	p.signIn(boss)
 	p.read("4 tools")
 
-	// A question has the focus in its first field, and says how much it changes.
+	// A dialog puts the focus into its first field, and says how many tools it changes.
 	p.pageOf("switches", "Switches")
 	p.button("Disable…")
 	p.see("dialog[open]")
@@ -54,8 +54,8 @@ func TestConsoleLists(t *testing.T) {
 	}
 }
 
-// TestConsoleOrder checks that the tools that use most keep their places while others are called more, until somebody sorts the list. Below it are
-// those who hold most.
+// TestConsoleOrder checks that the tools that use most keep their places while others are called more, until somebody sorts the list. Below that
+// list is the list of callers who hold most.
 func TestConsoleOrder(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, administered(), add(), divide()), "/console")
@@ -84,7 +84,7 @@ func TestConsoleOrder(t *testing.T) {
 	}
 	p.button("Sort by calls")
 	p.until(paths + " === '/math/divide,/math/add'")
-	for _, held := range []string{`connections\tboss\t\d+ connections?`, `streams\tboss\t1 stream`} { // the stream of changes, to which the page listens
+	for _, held := range []string{`connections\tboss\t\d+ connections?`, `streams\tboss\t1 stream`} { // the page's own stream of changes
 		p.until("/" + held + "/.test(document.querySelector(`[aria-label='Who holds most'] tbody`).innerText)")
 	}
 	for _, name := range []string{"Streams", "Sessions of MCP"} {
@@ -94,7 +94,7 @@ func TestConsoleOrder(t *testing.T) {
 	p.check()
 }
 
-// TestConsoleDifference shows a long difference of configurations: how long it is, and how much is left out.
+// TestConsoleDifference shows a long difference between configurations, and says how long it is and how much is left out.
 func TestConsoleDifference(t *testing.T) {
 	t.Parallel()
 	var off atomic.Value

@@ -78,7 +78,7 @@ func TestConsoleOwn(t *testing.T) {
 	if got := eval[string](p, "document.querySelector('dialog input[type=password]').value"); got != "" {
 		t.Errorf("the field has %q", got)
 	}
-	// Another window has set it since the list was loaded.
+	// Another window sets the secret after the list was loaded.
 	post(t, server, "/admin/v1/secrets/set", carol, `{"name":"github","value":"another-secret-of-carol-8"}`)
 	p.fill("Secret", value)
 	p.yes()
@@ -95,7 +95,7 @@ func TestConsoleOwn(t *testing.T) {
 		t.Errorf("a caller is led to pages of administrators: %s", shown)
 	}
 
-	// The values that a tool keeps for her.
+	// The values that a tool keeps for this caller.
 	notes, err := os.ReadFile("../../examples/notes/notes.wasm")
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestConsoleRate(t *testing.T) {
 	dave := regexp.MustCompile(`tsv_[a-z2-7]{10}_[a-z2-7]{59}`).FindString(post(t, server, "/admin/v1/tokens/add", boss, `{"name":"dave","scopes":["math/*"],"networks":["127.0.0.0/8"]}`))
 	p := open(t, server, "/console")
 	p.tolerate("status of 401")
-	p.tolerate("status of 403") // more than the token allows
+	p.tolerate("status of 403") // a higher rate than the token has
 	p.tolerate("status of 404")
 	p.tolerate("status of 412")
 	p.tolerate("status of 422")
@@ -176,7 +176,7 @@ func TestConsoleRate(t *testing.T) {
 	p.read("100/min, 20 at once, 4 running")
 	p.button("Rate")
 	if got := eval[string](p, "[...document.querySelectorAll('dialog input')].map((i) => i.value).join(' ')"); got != "100/min 20 4" {
-		t.Errorf("the question begins with %q", got)
+		t.Errorf("the dialog begins with %q", got)
 	}
 	post(t, server, "/admin/v1/tokens/rate", boss, `{"name":"dave","rate":"7/s"}`)
 	p.yes()

@@ -18,7 +18,7 @@ func TestConsolePlots(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, administered(), add()), "/console")
 	p.tolerate("status of 401")
-	p.tolerate("willReadFrequently") // this test is the only one that reads from a canvas
+	p.tolerate("willReadFrequently") // only this test reads from a canvas
 	p.read("wants a token")
 	p.signIn(boss)
 	p.tool("/math/add")
@@ -32,7 +32,7 @@ func TestConsolePlots(t *testing.T) {
 			p.until(`(` + drawn + `).includes(getComputedStyle(document.querySelector(".plot ` + key + `")).color.match(/\d+/g).join())`)
 		}
 		if found := eval[[]string](p, drawn); slices.Contains(found, "0,0,0") {
-			t.Errorf("in %s, something is black: %q", scheme, found)
+			t.Errorf("in the scheme %s, some pixels are black: %q", scheme, found)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func needing(t *wasmtools.Tool, needs wasmtools.Needs) *wasmtools.Tool {
 	return t
 }
 
-// grants returns the grants of granted's tools.
+// grants returns the grants for the tools that granted returns.
 const grants = `
 [[grant]]
 match = "math/*"
@@ -56,7 +56,7 @@ func TestConsoleReach(t *testing.T) {
 	}
 	p.check()
 
-	// Tab leads to one box, and arrows to the others. Enter chooses a box, and the table follows.
+	// Tab moves the focus to one box, and the arrow keys move it to the others. Enter chooses a box, and the table follows.
 	p.do(script("document.querySelector('.reach [tabindex=\"0\"]').focus()"))
 	if got := eval[string](p, "document.activeElement.ariaLabel"); !strings.HasPrefix(got, "caller ann, ") {
 		t.Errorf("the first box is %s", got)
@@ -78,7 +78,7 @@ func TestConsoleReach(t *testing.T) {
 		t.Errorf("the ways of ann have %q", all)
 	}
 	if eval[bool](p, "[...document.querySelectorAll('tbody tr')].some((r) => r.innerText.includes('boss'))") {
-		t.Error("the table has ways of others")
+		t.Error("the table has ways of other callers")
 	}
 	p.check()
 	p.button("Show all ways")

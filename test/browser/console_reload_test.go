@@ -30,7 +30,7 @@ func TestConsoleReload(t *testing.T) {
 		other.do(script("document.querySelector('#token').form.requestSubmit()"))
 		other.read("does not take this token")
 		if !eval[bool](other, "document.querySelector('#token') !== null") {
-			t.Errorf("%s, the new token is taken", when)
+			t.Errorf("%s, the new token is accepted", when)
 		}
 	}
 	refused("before")
@@ -43,7 +43,7 @@ func TestConsoleReload(t *testing.T) {
 	p.read("limits.timeout")
 	p.check()
 	if eval[bool](p, "[...document.querySelectorAll('main button')].some((b) => b.innerText === 'Reload…')") {
-		t.Errorf("a configuration that is refused can be put in force:\n%s", p.shown())
+		t.Errorf("a refused configuration can be put in force:\n%s", p.shown())
 	}
 
 	// Its changes are shown first, and saying no changes nothing.
@@ -63,7 +63,7 @@ func TestConsoleReload(t *testing.T) {
 	p.until("!document.querySelector('dialog')")
 	refused("after Cancel")
 
-	// It is broken or changed after it was shown.
+	// The file is broken, or changed, after its changes were shown.
 	yes := func() {
 		t.Helper()
 		p.see("dialog[open]")
@@ -73,11 +73,11 @@ func TestConsoleReload(t *testing.T) {
 	p.button("Reload…")
 	yes()
 	p.until("document.querySelector('dialog [role=alert]').innerText.includes('limits.timeout')")
-	refused("after one that is broken")
+	refused("after a broken configuration")
 	set(changed + declared("the-token-of-an-intruder-whom-nobody-saw", "unseen", "*"))
 	yes()
 	p.until("/changed|differ|version/.test(document.querySelector('dialog [role=alert]').innerText)")
-	refused("after one that nobody has seen")
+	refused("after a configuration that was not shown")
 	set(changed)
 	yes()
 	p.until("!document.querySelector('dialog')")

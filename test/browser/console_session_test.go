@@ -22,7 +22,7 @@ window.fetch = async (url, o) => {
 };
 window.release = () => { held = []; waiting.splice(0).forEach((go) => go()); return new Promise((done) => setTimeout(() => done(true), 300)); };`
 
-// TestConsoleSignOut signs out while answers are in flight that would sign in again, and which come although they were cancelled.
+// TestConsoleSignOut signs out while answers that would sign in again are still in flight, and which arrive although they were cancelled.
 func TestConsoleSignOut(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, administered(), add(), divide()), "/console")
@@ -41,7 +41,7 @@ func TestConsoleSignOut(t *testing.T) {
 		p.read("wants a token")
 		eval[bool](p, "release()")
 		if text := p.shown(); eval[int](p, "sessionStorage.length") != 0 || !eval[bool](p, "document.querySelector('#token') !== null && !document.querySelector('.item') && !document.querySelector('nav a:not([href$=docs])')") {
-			t.Errorf("%s came after somebody had signed out, and the page shows:\n%s", held, text)
+			t.Errorf("%s came after signing out, and the page shows:\n%s", held, text)
 		}
 		p.signIn(boss)
 		p.read("2 tools")
@@ -49,13 +49,13 @@ func TestConsoleSignOut(t *testing.T) {
 	// Another page in this tab forgets the token, and the browser goes back to the page in its cache.
 	p.do(script("window.old = true; sessionStorage.clear(); dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))"))
 	p.read("wants a token")
-	p.until("window.old === undefined") // it was loaded again
+	p.until("window.old === undefined") // the page was loaded again
 	if eval[bool](p, "document.querySelector('nav a:not([href$=docs])') !== null") {
 		t.Error("a page that the browser has kept still shows an administrator's pages")
 	}
 }
 
-// TestConsoleGuard confirms a change before the version has come that guards it.
+// TestConsoleGuard confirms a change before the page has the version that guards it.
 func TestConsoleGuard(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, administered(), add()), "/console")
@@ -73,7 +73,7 @@ func TestConsoleGuard(t *testing.T) {
 	p.do(script("document.querySelector('dialog .danger').click(); document.querySelector('dialog form').requestSubmit()"))
 	eval[bool](p, "new Promise((done) => setTimeout(() => done(true), 300))")
 	if eval[bool](p, "sent.some((s) => s.method === 'POST' && s.path === '/admin/v1/disable')") {
-		t.Error("a tool is disabled before the page knows which switches there are")
+		t.Error("a tool is disabled before the page has the list of switches")
 	}
 	eval[bool](p, "release()")
 	p.do(script("document.querySelector('dialog .danger').click()"))
@@ -93,7 +93,7 @@ func TestConsoleGuard(t *testing.T) {
 	}
 }
 
-// TestConsoleBadToken has a token in the tab that can't be in a header.
+// TestConsoleBadToken has a stored token with characters that a header can't have.
 func TestConsoleBadToken(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, administered(), add()), "/console")
@@ -124,7 +124,7 @@ func TestConsoleWords(t *testing.T) {
 	p.signIn(ann)
 	p.read("There is no such tool, or you may not call it.")
 	if strings.Contains(p.shown(), "no longer served") {
-		t.Error("a tool that never was is said to be no longer served")
+		t.Error("the page says of a tool that never existed that it is no longer served")
 	}
 	p.do(script("location.hash = '#/tokens'"))
 	p.read("This page is for administrators")

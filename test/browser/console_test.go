@@ -113,7 +113,7 @@ func (p *page) fill(label, text string) {
 	p.write(`[id="`+eval[string](p, "found.htmlFor")+`"]`, text)
 }
 
-// yes presses the button with which a question is confirmed.
+// yes presses the button that confirms a dialog.
 func (p *page) yes() {
 	p.t.Helper()
 	p.until("document.querySelector('dialog[open] :is(.danger, .primary):not([aria-disabled])')")
@@ -130,7 +130,7 @@ func (p *page) asked() {
 func TestConsoleVisitor(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, "", add(), divide()), "/console")
-	p.tolerate("/admin/v1/self") // without a token the server is asked all the same, since the caller may have a certificate
+	p.tolerate("/admin/v1/self") // even without a token, the page asks the server, since the caller may have a certificate
 	p.read("2 tools")
 	size := eval[int](p, `[...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")].filter((e) => e.name.includes("/console")).reduce((sum, e) => sum + e.encodedBodySize, 0)`)
 	t.Logf("the first load has %d KiB", size>>10)
@@ -165,7 +165,7 @@ func TestConsoleVisitor(t *testing.T) {
 	p.check()
 }
 
-// TestConsoleToken signs in with a wrong token and with a right one, which sees its three tools, and out again.
+// TestConsoleToken signs in with a wrong token and then with a right one, whose holder sees three tools, and signs out again.
 func TestConsoleToken(t *testing.T) {
 	t.Parallel()
 	const token = "a-token-of-somebody"
@@ -190,7 +190,7 @@ func TestConsoleToken(t *testing.T) {
 		}
 	}
 	if all := eval[string](p, "document.documentElement.outerHTML + document.cookie + location.href"); strings.Contains(all, token) {
-		t.Error("the token stands in the page, in a cookie or in its address")
+		t.Error("the token is in the page, in a cookie or in the address")
 	}
 	p.click(".who button")
 	p.read("This server wants a token")
@@ -237,7 +237,7 @@ func large() *wasmtools.Tool {
 	})
 }
 
-// TestConsoleForm fills in a nested form, of which the server refuses a part, and converts it to JSON and back.
+// TestConsoleForm fills in a nested form, one part of which the server refuses, and converts it to JSON and back.
 func TestConsoleForm(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, "", order()), "/console#/tool/shop/order")
@@ -253,7 +253,7 @@ func TestConsoleForm(t *testing.T) {
 	p.call()
 	for _, place := range []string{`["count"]`, `["items",0,"price"]`, `["address","street"]`, `["address","zip"]`} {
 		if got := eval[string](p, "document.getElementById('field-' + encodeURIComponent("+quoted(place)+")).getAttribute('aria-invalid')"); got != "true" {
-			t.Errorf("nothing is wrong at %s", place)
+			t.Errorf("no mistake is shown at %s", place)
 		}
 	}
 	p.check()
@@ -369,9 +369,9 @@ func TestConsoleSchema(t *testing.T) {
 	p.call()
 	p.read("done")
 	p.fill("Filter the arguments", "number 9")
-	p.read("19 rows, with those around them")
+	p.read("the 19 rows that match, with the rows around them")
 	p.fill("Filter the arguments", "next")
-	p.until("document.querySelector('table.schema tbody').innerText.startsWith('tree')") // next is inside itself
+	p.until("document.querySelector('table.schema tbody').innerText.startsWith('tree')") // the property next contains itself
 	p.fill("Filter the arguments", "nothing of it")
 	p.read("No row has all these words.")
 	p.check()
@@ -406,7 +406,7 @@ func TestConsoleMany(t *testing.T) {
 		return all.sort((a, b) => a - b);
 	})()`)
 	slowest := keys[len(keys)*95/100-1]
-	t.Logf("page_ready_ms %.0f", ready) // make bench-see reads these two
+	t.Logf("page_ready_ms %.0f", ready) // make bench-see reads the next two figures
 	t.Logf("page_key_ms %.1f", slowest)
 	if ready > 10_000 || slowest > 500 { // ten times what it may take on a quiet machine
 		t.Error("that is far too long")

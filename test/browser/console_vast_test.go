@@ -45,7 +45,7 @@ func TestConsoleVast(t *testing.T) {
 			p.tool("/vast/" + test.name)
 			p.read(test.see)
 			nodes, longest := eval[int](p, "document.querySelectorAll('*').length"), eval[float64](p, "longest")
-			t.Logf("%d elements; the page does not answer for %.0f ms", nodes, longest)
+			t.Logf("%d elements; the page does not respond for %.0f ms", nodes, longest)
 			if nodes > 20_000 || longest > 5000 { // ten times what it may take on a quiet machine
 				t.Error("that is far too much")
 			}

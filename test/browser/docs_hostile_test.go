@@ -51,9 +51,9 @@ func TestSignedOut(t *testing.T) {
 		p.do(script("history.back()"))
 		p.until("location.pathname === " + quoted(path) + " && document.querySelector('#token') && document.readyState === 'complete'")
 		if text := p.shown(); strings.Contains(text, "/math/add") {
-			t.Errorf("who goes back to %s sees what only the forgotten token had to see:\n%s", path, text)
+			t.Errorf("after going back to %s, the page shows what only the forgotten token may see:\n%s", path, text)
 		}
-		// The page came from the cache and was then loaded again. Otherwise the test shows nothing.
+		// The page came from the cache and was then loaded again. Otherwise the test proves nothing.
 		if how := eval[string](p, "performance.getEntriesByType('navigation')[0].type"); how != "reload" {
 			t.Errorf("the browser went back to %s by %s", path, how)
 		}
@@ -127,7 +127,7 @@ func TestHiddenCharacters(t *testing.T) {
 	const text = "\u202egpj.exe\u200b"
 	one := attacking("bad/hides", text)
 	two := attacking("bad/hides2", text)
-	one.Title, two.Title = "", "" // this text must not have such characters
+	one.Title, two.Title = "", "" // titles must not have such characters
 	one.Result, two.Examples = one.Parameters, nil
 	p := open(t, serve(t, "", one, two), "/docs")
 	p.read("/bad/hides2")
@@ -139,11 +139,11 @@ func TestHiddenCharacters(t *testing.T) {
 		answer := "document.querySelector(" + quoted(at+".live-responses-table") + ")"
 		p.until(answer + `?.innerText.includes("⟨U+202E⟩gpj.exe⟨U+200B⟩")`)
 		if eval[bool](p, `/[\u202a-\u202e\u2066-\u2069\u200b\ufeff]/.test(`+answer+".textContent)") {
-			t.Errorf("an answer hides characters:\n%s", p.shown())
+			t.Errorf("an answer has hidden characters:\n%s", p.shown())
 		}
 		hidden := `/[\u202a-\u202e\u2066-\u2069\u200b\ufeff]/.test([...document.querySelectorAll("textarea")].map((t) => t.value).join() + document.querySelector("` + at + `.curl").innerText`
 		if eval[bool](p, hidden+")") {
-			t.Errorf("a body or a command hides characters:\n%s", p.shown())
+			t.Errorf("a body or a command has hidden characters:\n%s", p.shown())
 		}
 		if body := eval[string](p, "document.querySelector("+quoted(at+"textarea")+").value"); !strings.Contains(body, `"\u202egpj.exe\u200b"`) {
 			t.Errorf("the body is %s", body)
@@ -153,12 +153,12 @@ func TestHiddenCharacters(t *testing.T) {
 		p.do(script(`document.querySelectorAll(".json-schema-2020-12-expand-deep-button").forEach((b) => b.click())`))
 		p.read("⟨U+202E⟩gpj.exe")
 		if eval[bool](p, `/[\u202a-\u202e\u2066-\u2069\u200b\ufeff]/.test([...document.querySelectorAll(".json-schema-2020-12, .opblock-summary, .plain, .example")].map((e) => e.textContent).join())`) {
-			t.Errorf("the page shows characters that hide or turn round what is beside them:\n%s", p.shown())
+			t.Errorf("the page shows characters that hide or reverse the text beside them:\n%s", p.shown())
 		}
 	}
 }
 
-// TestImpossibleToken types a token that can't be in a header into each page.
+// TestImpossibleToken types into each page a token with characters that a header can't have.
 func TestImpossibleToken(t *testing.T) {
 	t.Parallel()
 	home := serve(t, token("some", `["math/add"]`), add())

@@ -30,7 +30,7 @@ func TestDocs(t *testing.T) {
 	p.check()
 }
 
-// TestDocsAuthorized checks that the page shows nothing without a token, and with one what its scopes allow. The token is forgotten with the window.
+// TestDocsAuthorized checks that the page shows nothing without a token, and with a token the tools that its scopes allow. The page forgets the token when the window closes.
 func TestDocsAuthorized(t *testing.T) {
 	t.Parallel()
 	home := serve(t, token("some", `["math/add"]`), add(), divide())

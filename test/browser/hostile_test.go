@@ -33,7 +33,7 @@ var attacks = []string{
 	"\u202egpj.exe\u202c \u2066hidden\u2069 \u200bzero\u200dwidth \u00adsoft \ufeffmark \u0000nul",
 }
 
-// attacking returns a tool with this text everywhere where a tool can have text.
+// attacking returns a tool that has this text in every place where a tool can have text.
 func attacking(path, text string) *wasmtools.Tool {
 	namespace, name, _ := strings.Cut(path, "/")
 	t := &wasmtools.Tool{
@@ -54,7 +54,7 @@ func TestHostileTools(t *testing.T) {
 	var tools []*wasmtools.Tool
 	for i, text := range attacks {
 		one := attacking(fmt.Sprintf("bad/t%d", i), text)
-		if err := one.Check(); err != nil { // it can't be served at all
+		if err := one.Check(); err != nil { // a tool with this text can't be served at all
 			one.Title = ""
 			if err := one.Check(); err != nil {
 				t.Fatalf("%q: %v", text, err)
@@ -155,7 +155,7 @@ func TestFrames(t *testing.T) {
 <script src="%[1]s/console/index.js"></script><script src="%[1]s/tools"></script></body></html>`, home, r.URL.Path)
 	}))
 	t.Cleanup(site.Close)
-	other := strings.Replace(site.URL, "127.0.0.1", "localhost", 1) // to browsers, this is another site
+	other := strings.Replace(site.URL, "127.0.0.1", "localhost", 1) // browsers treat this as another site
 	for _, path := range []string{"/", "/docs", "/docs/math"} {
 		p := open(t, other, path)
 		p.mu.Lock()
@@ -163,7 +163,7 @@ func TestFrames(t *testing.T) {
 		p.faults, p.tolerated = nil, []string{""} // the attack fails
 		p.mu.Unlock()
 		if !strings.Contains(all, "frame-ancestors 'none'") {
-			t.Errorf("nothing says that %s can't be shown in a frame:\n%s", path, all)
+			t.Errorf("the browser does not report that %s can't be shown in a frame:\n%s", path, all)
 		}
 		got := eval[string](p, `fetch("`+home+path+`").then((r) => r.text(), (e) => String(e))`)
 		if !strings.Contains(got, "TypeError") {
@@ -172,7 +172,7 @@ func TestFrames(t *testing.T) {
 		eval[bool](p, `document.getElementById("send").submit() === undefined && new Promise((yes) => setTimeout(() => yes(true), 100))`)
 		opened := eval[string](p, `(() => { const w = window.open("`+home+path+`"); return new Promise((yes) => setTimeout(() => { try { yes(String(w === null || w.closed)); } catch (e) { yes("apart"); } }, 1000)); })()`)
 		if opened == "false" {
-			t.Errorf("another site keeps hold of a window with %s", path)
+			t.Errorf("another site keeps control of a window with %s", path)
 		}
 	}
 	if n := called.Load(); n > 0 {

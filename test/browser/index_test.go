@@ -21,18 +21,18 @@ func TestIndex(t *testing.T) {
 	p.check()
 	p.click(`a[href="#connect"]`)
 	p.until("document.activeElement.id === 'connect'")
-	p.until("navigator.clipboard.writeText = () => Promise.reject(), document.execCommand = (what) => globalThis.did = what") // as over plain HTTP
+	p.until("navigator.clipboard.writeText = () => Promise.reject(), document.execCommand = (what) => globalThis.did = what") // as browsers do over plain HTTP
 	p.click("#connect ~ p .copy")
 	p.until("globalThis.did === 'copy'")
 	p.write("#filter", "divide")
 	p.until("document.querySelectorAll('.tools li').length === 1")
-	p.tolerate("/admin/v1/self") // the console requests this, and the server does not have it
+	p.tolerate("/admin/v1/self") // the console requests this path, which the server does not have
 	p.click(".tools a")
 	p.read("Divide two numbers.")
 	p.until("location.pathname === '/console'")
 }
 
-// TestIndexClosed checks that the page shows nothing without a token, and with one what its scopes allow.
+// TestIndexClosed checks that the page shows nothing without a token, and with a token the tools that its scopes allow.
 func TestIndexClosed(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, "title = 'Secret tools'\n"+token("some", `["math/add"]`)+token("none", `["nothing/*"]`), add(), divide()), "/")

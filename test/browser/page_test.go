@@ -1,4 +1,4 @@
-// Package browser_test uses the pages in Chromium as people do. Whatever a page does wrong fails the test that opened it: a violation of its
+// Package browser_test uses the pages in Chromium as people do. Anything that a page does wrong fails the test that opened the page: a violation of its
 // policy, an error or a warning in the console, an exception, a request that fails or leads elsewhere.
 package browser_test
 
@@ -94,7 +94,7 @@ func open(t *testing.T, server, path string) *page {
 	return p
 }
 
-// tolerate says that the test expects faults with this text, including earlier ones.
+// tolerate makes the test accept faults with this text, including earlier ones.
 func (p *page) tolerate(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -203,7 +203,7 @@ func (p *page) until(expression string) {
 			return
 		}
 		if ctx.Err() != nil {
-			p.t.Fatalf("it does not become true that %s: %v; the page shows:\n%s", expression, err, p.shown())
+			p.t.Fatalf("this does not become true: %s: %v; the page shows:\n%s", expression, err, p.shown())
 		}
 	}
 }
@@ -255,7 +255,7 @@ func (p *page) write(selector, text string) {
 	p.do(chromedp.WaitVisible(at), chromedp.Focus(at), chromedp.Evaluate[chromedp.Void]("document.activeElement.select()"), chromedp.SendKeys(at, text))
 }
 
-// press presses keys, such as kb.Tab, where the focus is.
+// press presses keys, such as kb.Tab, in the element that has the focus.
 func (p *page) press(keys string) {
 	p.t.Helper()
 	p.do(chromedp.KeyEvent(keys))
@@ -269,7 +269,7 @@ func (p *page) scheme(colours string, width int64) {
 	p.t.Helper()
 	p.do(command(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 900, DeviceScaleFactor: 1}),
 		command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: colours}}}))
-	// The page is told before the frame after the next one.
+	// The page gets the change before the second next frame.
 	eval[bool](p, "new Promise((yes) => requestAnimationFrame(() => requestAnimationFrame(() => yes(true))))")
 }
 
@@ -291,7 +291,7 @@ func (p *page) check(without ...string) {
 				p.t.Errorf("axe, %d wide: %s", width, violation)
 			}
 			if beside := eval[int](p, "document.documentElement.scrollWidth - window.innerWidth"); beside > 0 {
-				p.t.Errorf("%d wide, the page has %d pixels beside the window", width, beside)
+				p.t.Errorf("%d wide, %d pixels of the page are outside the window", width, beside)
 			}
 		}
 	}
@@ -316,7 +316,7 @@ func axe(t *testing.T) string {
 func (p *page) stolen() {
 	p.t.Helper()
 	if eval[bool](p, `"stolen" in window || location.origin !== `+quoted(p.home.String())) {
-		p.t.Errorf("the page has run what it was shown:\n%s", p.shown())
+		p.t.Errorf("the page has run a tool's text:\n%s", p.shown())
 	}
 	// Tools must not be able to add frames or links, either.
 	if found := eval[[]string](p, `[...document.querySelectorAll("iframe, object, embed, base, form[action], meta[http-equiv], a[href^='javascript:' i], a[href^='data:' i], script:not([src])")].map((e) => e.outerHTML.slice(0, 200))`); len(found) > 0 {

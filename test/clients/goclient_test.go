@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/oapi-codegen/runtime" // what is generated imports it
+	_ "github.com/oapi-codegen/runtime" // the generated client imports it
 )
 
 // orderSchema has the things that Go clients stumble over: a recursive definition, a reference, an enumeration, a nullable member, a format, and a
@@ -54,7 +54,7 @@ func TestGoClient(t *testing.T) {
 }
 
 // TestNamespaceClient generates a client from the document of one namespace, and calls the one tool that its caller may call:
-// testdata/namespace/main.go says what it expects. The document says nothing of the namespace's other tool, nor of other namespaces.
+// testdata/namespace/main.go says what it expects. The document says nothing about the namespace's other tool, nor of other namespaces.
 func TestNamespaceClient(t *testing.T) {
 	t.Parallel()
 	tools := t.TempDir()
@@ -82,10 +82,10 @@ func TestNamespaceClient(t *testing.T) {
 	}
 	others := regexp.MustCompile("(?i)unlatch|back door|cellar|shopping|vault|unlock")
 	if found := others.FindAll(document, -1); found != nil {
-		t.Errorf("the buyer's document tells of other tools: %q", found)
+		t.Errorf("the buyer's document mentions other tools: %q", found)
 	}
 	if whole := get(t, s.url+"/openapi.json"); len(others.FindAll(whole, -1)) < 6 {
-		t.Errorf("the whole document has none of them, so it is not known whether they are left out:\n%s", whole)
+		t.Errorf("the whole document has none of these tools, so the test can't tell whether they are left out:\n%s", whole)
 	}
 	runGenerated(t, document, "./testdata/namespace", buyer, s.url)
 }
@@ -112,7 +112,7 @@ func runGenerated(t *testing.T, text []byte, program, token, url string) {
 	if out, err := run(t, time.Minute, ".", nil, "go", "tool", "oapi-codegen", "-generate", "types,client", "-package", "api", "-o", code, document); err != nil {
 		t.Fatalf("generate a client: %v\n%s", err, out)
 	}
-	// The overlay lets the program import a package that is in no folder of the repository.
+	// The overlay lets the program import a package that is not in the repository.
 	module, err := filepath.Abs(".")
 	if err != nil {
 		t.Fatal(err)

@@ -30,9 +30,9 @@ func TestOfficialSchema(t *testing.T) {
 		}
 		delete(parsed, "info")
 		if official.Validate(parsed) == nil {
-			t.Errorf("%s: a document without info is valid: does the schema judge anything?", name)
+			t.Errorf("%s: a document without info is valid: does the schema check anything?", name)
 		}
-		model, err := libopenapi.NewDocument(document) // follows references, which the schema does not
+		model, err := libopenapi.NewDocument(document) // this follows references, which the schema does not
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

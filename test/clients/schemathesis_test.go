@@ -48,7 +48,7 @@ func TestSchemathesis(t *testing.T) {
 		s := start(t, tools, "")
 		schemathesis(t, s, "--max-examples=60", "--checks=all")
 	})
-	// Tools that fail in every way must still answer as the document says; which arguments they refuse is up to them.
+	// Tools that fail in every way must still answer as the document says; they decide themselves which arguments they refuse.
 	t.Run("broken tools", func(t *testing.T) {
 		t.Parallel()
 		tools := t.TempDir()

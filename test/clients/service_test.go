@@ -24,7 +24,7 @@ import (
 const (
 	token      = "a-token-of-the-tests"
 	adminToken = "a-token-of-an-administrator"
-	startLimit = time.Minute // until a service has all its tools
+	startLimit = time.Minute // the longest wait until a service has all its tools
 )
 
 // setting returns a value that run.sh passes.
@@ -54,7 +54,7 @@ func echo(name, schema string) tool {
 // A service is a running toolsrv.
 type service struct {
 	url   string
-	tools int // how many tools it serves
+	tools int // the number of tools that it serves
 }
 
 // write makes a module from the guest and puts it into a directory. The tools must be in the order of the guest's table.
@@ -152,7 +152,7 @@ func start(t *testing.T, directory, settings string) *service {
 				s.url = "http://" + line.Address
 			case line.Msg == "tool added":
 				served[line.File] = true
-			case strings.HasPrefix(line.Msg, "a tool lacks a grant"): // examples that clients are not shown
+			case strings.HasPrefix(line.Msg, "a tool lacks a grant"): // these examples are not shown to clients
 			case line.Level != "INFO":
 				t.Errorf("toolsrv logged: %s", line.text)
 			}

@@ -145,7 +145,7 @@ func TestCollector(t *testing.T) {
 	}
 	for name, want := range map[string]int{"POST /math/add": 1, "execute_tool math-add": 1, "POST /mcp": 1, "tools/call math-add": 1, "run": 2} {
 		if names[name] != want {
-			t.Errorf("%s came %d times, want %d: %v", name, names[name], want, names)
+			t.Errorf("%s arrived %d times, want %d: %v", name, names[name], want, names)
 		}
 	}
 	if len(ids) != len(parents) {
@@ -153,7 +153,7 @@ func TestCollector(t *testing.T) {
 	}
 	for _, p := range parents {
 		if !ids[p] && p != "00f067aa0ba902b7" {
-			t.Errorf("a span is inside %s, which did not come", p)
+			t.Errorf("a span is inside %s, which did not arrive", p)
 		}
 	}
 	units := map[string]string{}

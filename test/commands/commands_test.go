@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/pagetest"
 )
 
-// toolJSON is the manifest that the page shows before it uses it; the test fails if the page shows a different one.
+// toolJSON is the manifest that the page shows before its commands use it. The test fails if the page shows a different one.
 const toolJSON = `{"abi": 1, "namespace": "texts", "tools": [{"name": "echo", "description": "Return the arguments.",
   "parameters": {"type": "object", "required": ["text"],
     "properties": {"text": {"type": "string"}, "times": {"type": "integer", "default": 1, "maximum": 9}}}}]}

@@ -62,7 +62,7 @@ func TestNamespace(t *testing.T) {
 
 // The addresses other than loopback, each with a server.
 var (
-	publicAddresses  = []string{"93.184.215.14", "93.184.215.15", "8.8.8.8", "2606:2800:21f:cb07::1", "45.1.2.3"} // reached by a route, on no interface
+	publicAddresses  = []string{"93.184.215.14", "93.184.215.15", "8.8.8.8", "2606:2800:21f:cb07::1", "45.1.2.3"} // reached by a route; no interface has this address
 	ownAddresses     = []string{"9.9.9.9/32", "1.0.5.9/24", "45.0.0.1/8", "2a00:1450::5/64"}
 	besideAddresses  = []string{"1.0.5.10", "2a00:1450::6"} // other machines of these networks
 	specialAddresses = []string{
@@ -71,7 +71,7 @@ var (
 	}
 )
 
-// names has the addresses of names below site.example. If addresses are separated by slashes, successive queries get successive ones.
+// names has the addresses of names below site.example. If addresses are separated by slashes, each query gets the next one.
 var names = map[string]string{
 	"api": "93.184.215.14", "other": "93.184.215.15", "six": "2606:2800:21f:cb07::1", "both": "93.184.215.14 2606:2800:21f:cb07::1",
 	"private": "10.0.0.7", "meta": "169.254.169.254", "azure": "168.63.129.16", "cgnat": "100.64.0.1", "alibaba": "100.100.100.200", "loop": "127.0.0.1", "loop6": "::1", "zero": "0.0.0.0", "zero6": "::",

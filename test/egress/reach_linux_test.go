@@ -56,7 +56,7 @@ func TestReach(t *testing.T) {
 				hits[i] = strings.TrimSuffix(hits[i], ":80")
 			}
 			if got := strings.Join(hits, " "); got != test.hits {
-				t.Errorf("%s of %s hit %q, want %q; it was answered %s", test.url, test.tool, got, test.hits, a)
+				t.Errorf("the request %s of %s hit %q, want %q; the answer was %s", test.url, test.tool, got, test.hits, a)
 			}
 			if slices.ContainsFunc(lookups, func(s string) bool { return strings.HasSuffix(s, "search.example.") }) {
 				t.Errorf("%s: looked up %v", test.url, lookups)
@@ -72,7 +72,7 @@ func TestReach(t *testing.T) {
 			a := send(t, byGrant[c.Grant], c.URL)
 			hits, lookups := w.took()
 			if c.Outcome != "allowed" && (len(hits) > 0 || len(lookups) > 0) {
-				t.Errorf("%s: %q hit %v and looked up %v; it was answered %s", c.Where, c.URL, hits, lookups, a)
+				t.Errorf("%s: %q hit %v and looked up %v; the answer was %s", c.Where, c.URL, hits, lookups, a)
 			}
 			for _, h := range hits {
 				if hit++; !strings.HasPrefix(h, "93.184.215.14:") && !strings.HasPrefix(h, "[2606:2800:21f:cb07::1]:") && !strings.HasPrefix(h, "8.8.8.8:") {

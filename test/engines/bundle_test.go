@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// bundled writes files, name and content by turns, bundles the first, and loads it.
+// bundled writes files, given as names and contents in turn, bundles the first one, and loads the bundle.
 func bundled(t testing.TB, files ...string) script {
 	t.Helper()
 	log := &testkit.Log{}
@@ -106,7 +106,7 @@ func TestBundle(t *testing.T) {
 	if string(manifest) != want {
 		t.Errorf("got  %s\nwant %s", manifest, want)
 	}
-	for range 2 { // each call finds what the start has left: one call, made for the example
+	for range 2 { // each call finds the same state: that after the start, in which the tool was called once, for the example
 		if got, err := s.with(t, 0, `{"name": "Ada"}`); err != nil || got != `"Hello, Ada!"` {
 			t.Errorf("got %s, %v", got, err)
 		}
@@ -133,7 +133,7 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// A function with a comment is a tool if the script has no other tools.
+// If a script has no other tools, a function with a comment is a tool.
 func TestBundleOfFunctions(t *testing.T) {
 	t.Parallel()
 	s := bundled(t, "hello.ts", "/** Repeats a text.\n * @param text What to repeat.\n */\n"+
@@ -156,7 +156,7 @@ func TestBundleOfFunctions(t *testing.T) {
 	}
 }
 
-// Errors in a script are found when it is built: they name the place, the line, and what to do.
+// Errors in a script are found when it is built. They show the place, the line of the source, and what to do.
 func TestBundleErrors(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

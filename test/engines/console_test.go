@@ -31,7 +31,7 @@ func (l *lines) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestConsole compares the log lines of console with the output of Node's, which is told to use one line for a value.
+// TestConsole compares the log lines of console with the output of Node's, which is set to print each value on one line.
 func TestConsole(t *testing.T) {
 	t.Parallel()
 	const dir = webTests + "/console"

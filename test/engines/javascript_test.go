@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write the results of Node that the engi
 func need(t testing.TB, name string) *engine.Engine {
 	t.Helper()
 	if testkit.Race(t) {
-		t.Skip("tries an interpreter, on one thread, which -race makes ten times slower; test/isolation runs them with it")
+		t.Skip("runs an interpreter on one thread, which -race makes ten times slower; test/isolation runs interpreters with -race")
 	}
 	return enginetest.Open(t, name)
 }
@@ -57,7 +57,7 @@ func (h host) load(t testing.TB, e *engine.Engine, files ...engine.File) script 
 		t.Fatal(err)
 	}
 	p := sandboxtest.Load(t, h.engine, module)
-	if err := p.Compile(t.Context()); err != nil { // on a busy machine, that takes longer than a call may
+	if err := p.Compile(t.Context()); err != nil { // on a busy machine, loading takes longer than a call may
 		t.Fatal(err)
 	}
 	return script{p, h.log}
@@ -79,7 +79,7 @@ func (s script) call(t testing.TB, result any) error {
 	return s.callWith(t, "{}", result)
 }
 
-// callWith calls it with arguments.
+// callWith calls the script's first tool with arguments.
 func (s script) callWith(t testing.TB, arguments string, result any) error {
 	t.Helper()
 	output, err := s.program.Tool("test", 0, limits.Limits{Timeout: time.Minute, Memory: 512 << 20, Input: 16 << 20, Output: 16 << 20}).Call(t.Context(), sandbox.CallSpec{Input: []byte(arguments)})

@@ -120,7 +120,7 @@ def run() -> Any:
 			}
 		}
 	}
-	// A seed gives the same numbers on all machines: these are from Python 3.13 on another one.
+	// A seed gives the same numbers on all machines: the expected ones are from Python 3.13 on another machine.
 	if got := calls[0]["same"].([]any)[0]; got != 0.13436424411240122 {
 		t.Errorf("random.Random(1).random(): got %v", got)
 	}
@@ -189,10 +189,10 @@ def raised(way: str) -> Any:
 		}
 	}
 	if _, err := s.with(t, 1, "{}"); !strings.Contains(said(err), "RecursionError") {
-		t.Errorf("a recursion that nobody catches: got %v", err)
+		t.Errorf("a recursion whose error is not caught: got %v", err)
 	}
 	if log := s.log.String(); !strings.Contains(log, "script.py") || !strings.Contains(log, "plain(n + 1)") {
-		t.Errorf("the log has no lines of the author's: %s", log)
+		t.Errorf("the log does not show the author's lines: %s", log)
 	}
 	for _, way := range []string{"repr", "eq", "getattr", "map", "sort", "dumps"} {
 		arguments, _ := json.Marshal(map[string]string{"way": way})
@@ -202,7 +202,7 @@ def raised(way: str) -> Any:
 	}
 }
 
-// said returns the message that the client of a failed call gets.
+// said returns the error message that the client of a failed call gets.
 func said(err error) string {
 	if failed := new(sandbox.Error); errors.As(err, &failed) {
 		return failed.Message
@@ -210,7 +210,7 @@ func said(err error) string {
 	return ""
 }
 
-// TestPythonAlone lets a script wait for something that never comes with a single thread.
+// TestPythonAlone lets a script with a single thread wait for something that never comes.
 func TestPythonAlone(t *testing.T) {
 	t.Parallel()
 	got := pythonResult[map[string]string](t, `
@@ -328,7 +328,7 @@ func TestPythonLicenses(t *testing.T) {
 	}
 	for _, part := range []string{"PYTHON SOFTWARE FOUNDATION LICENSE", "Expat maintainers", "Jean-loup Gailly", "Apache License", "musl", "Mersenne Twister", "libmpdec"} {
 		if !strings.Contains(string(text), part) {
-			t.Errorf("the licences have nothing of %s", part)
+			t.Errorf("the licences lack %s", part)
 		}
 	}
 }

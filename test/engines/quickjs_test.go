@@ -29,7 +29,7 @@ var notHere = map[string]string{
 	"atomics-store-leak.js":               "tests Atomics, which are not in the engine: there are no threads",
 	"bug1301.js":                          "tests Atomics",
 	"bug1302.js":                          "tests Atomics",
-	"assert.js":                           "is what the others import",
+	"assert.js":                           "is a file that the others import",
 	"bug832.js":                           "imports a file at run time",
 	"dynamic_import_rejection_handled.js": "imports a file at run time",
 	"reexport-error-module.js":            "imports files at run time",
@@ -60,7 +60,7 @@ var (
 	localDates = regexp.MustCompile(`(?m)^ *assert\(new Date\("[^"]*"\)\.toLocaleString\(\), .*$`)
 )
 
-// around replaces the functions that the interpreter's own program gives its tests; of the kind of a string, they only check the name.
+// around replaces the functions that the interpreter's own program gives its tests. Of those about the internal form of a string, the tests only check that they exist.
 const around = `globalThis.print = () => {}; globalThis.gc = () => { for (let i = 0; i < 200000; i++) { const a = {}; a.a = a; } }; globalThis.__std = { gc }; globalThis.__os = { platform: "wasi" }; globalThis.qjs = { getStringKind: (s) => Number(s.length > 512) };`
 
 // TestQuickJS runs QuickJS-ng's own tests in the sandbox.
@@ -74,7 +74,7 @@ func TestQuickJS(t *testing.T) {
 	}
 	for reason := range notHere {
 		if _, err := os.Stat(filepath.Join(dir, reason)); err != nil {
-			t.Errorf("notHere has a test that isn't there: %v", err)
+			t.Errorf("notHere has a test that does not exist: %v", err)
 		}
 	}
 	own := strings.ReplaceAll(string(testkit.Read(t, dir, "assert.js")), "export function", "function")
@@ -128,7 +128,7 @@ func TestParser(t *testing.T) {
 	s := newHost(t).javascript(t, "test.js", `import { tool } from "toolsrv";
 const stop = { stop: true };
 globalThis.__stop = () => { throw stop; };
-const evaluate = eval; // some programs declare a function of that name, which exists before they end
+const evaluate = eval; // some programs declare a function of that name, which replaces this one from their beginning
 // parse returns whether a program is valid, without running it.
 function parse(source) {
   const strict = /^(\s|\/\*.*?\*\/|\/\/.*\n)*(["'])use strict\2/.test(source) ? '"use strict";' : "";

@@ -53,7 +53,7 @@ func TestEndlessRecursion(t *testing.T) {
 		if err := s.callWith(t, fmt.Sprintf(`{"shape": %q}`, name), &got); err != nil {
 			t.Errorf("%s: %v", name, err)
 		} else if levels, _ := got[0].(float64); got[1] != "RangeError" || int(levels) < shape.least {
-			t.Errorf("%s: %v after %v levels, want a RangeError after %d or more", name, got[1], got[0], shape.least)
+			t.Errorf("%s: got %v after %v levels, want a RangeError after %d or more", name, got[1], got[0], shape.least)
 		}
 	}
 }

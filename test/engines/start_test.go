@@ -47,7 +47,7 @@ func TestDamagedBundle(t *testing.T) {
 		"none":                    {},
 		"another magic":           bundleOf("TSB2", 1, good),
 		"no files":                bundleOf("TSB1", 0),
-		"a file too many":         bundleOf("TSB1", 2, good), // its name has no bytes
+		"a file too many":         bundleOf("TSB1", 2, good), // an empty name
 		"four billion files":      bundleOf("TSB1", 0xffffffff, good),
 		"a name behind the end":   lengths(capacity, 1),
 		"data behind the end":     lengths(4, capacity-20),
@@ -83,15 +83,15 @@ func TestLoadFails(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	for name, c := range map[string]struct{ source, want string }{
-		"syntax":                   {"export const a = ;", "test.js:1:18: "},
-		"thrown":                   {"\nthrow new RangeError('too far');", "RangeError: too far"},
-		"thrown text":              {"throw 'text';", "text"},
-		"rejected":                 {"await Promise.reject(new TypeError('no'));", "TypeError: no"},
-		"awaits nothing":           {"await new Promise(() => {});", "awaits a promise that nothing settles"},
-		"imports what isn't there": {"import fs from 'node:fs';", "node:fs"},
-		"imports later":            {"await import('./other.js');", "./other.js"},
-		"no tools":                 {"export const a = 1;", "no tool"},
-		"recursion":                {"const f = () => f() + 1; f();", "RangeError"},
+		"syntax":                              {"export const a = ;", "test.js:1:18: "},
+		"thrown":                              {"\nthrow new RangeError('too far');", "RangeError: too far"},
+		"thrown text":                         {"throw 'text';", "text"},
+		"rejected":                            {"await Promise.reject(new TypeError('no'));", "TypeError: no"},
+		"awaits nothing":                      {"await new Promise(() => {});", "awaits a promise that nothing settles"},
+		"imports a module that doesn't exist": {"import fs from 'node:fs';", "node:fs"},
+		"imports later":                       {"await import('./other.js');", "./other.js"},
+		"no tools":                            {"export const a = 1;", "no tool"},
+		"recursion":                           {"const f = () => f() + 1; f();", "RangeError"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,7 +107,7 @@ func TestLoadFails(t *testing.T) {
 	}
 }
 
-// A script that needs more memory for loading than it may have is refused for that reason. If no memory would suffice, that is the script's mistake.
+// A script that needs more memory for loading than its limit is refused for that reason. If no amount of memory would suffice, the script itself is wrong.
 func TestLoadStarves(t *testing.T) {
 	t.Parallel()
 	const pixel = "from toolsrv import tool\n@tool\ndef pixel() -> int:\n    \"\"\"P.\"\"\"\n    return 1\n"
@@ -152,7 +152,7 @@ export const left = tool({ description: "S.", run() { setTimeout(() => console.l
 export const long = tool({ description: "S.", run: () => later(600000) });
 `
 
-// TestCallsOfAScript checks what a call finds, and what it waits for.
+// TestCallsOfAScript checks what state a call finds, and what a call waits for.
 func TestCallsOfAScript(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -183,7 +183,7 @@ func TestCallsOfAScript(t *testing.T) {
 			t.Errorf("%d timers of the start ran in a call", seen[i].Ran)
 		}
 		if seen[i].Clock > 60000 {
-			t.Errorf("performance.now() is %v: it counts from before the call", seen[i].Clock)
+			t.Errorf("performance.now() is %v: it counts from a time before the call", seen[i].Clock)
 		}
 	}
 	for i := range seen[0].Drawn {
@@ -191,7 +191,7 @@ func TestCallsOfAScript(t *testing.T) {
 			t.Errorf("random number %d is the same in two calls: %v", i, seen[0].Drawn[i])
 		}
 	}
-	if h.log.Count("msg=example") != 4 { // twice in each call
+	if h.log.Count("msg=example") != 4 { // each number is drawn twice in a call
 		t.Errorf("the log has what the example said while it warmed the script: %s", h.log)
 	}
 	if h.log.Count("msg=loaded") == 0 {
@@ -205,7 +205,7 @@ func TestCallsOfAScript(t *testing.T) {
 		}
 	}
 	if out, failed := call(6, limits.Limits{}); out != "1" || failed != nil {
-		t.Errorf("timers that are left: got %s, %v", out, failed)
+		t.Errorf("timers that are left at the end of a call: got %s, %v", out, failed)
 	}
 	if strings.Contains(h.log.String(), "too late") {
 		t.Error("a timer ran after its call")

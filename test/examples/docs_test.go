@@ -82,13 +82,13 @@ func TestFunctions(t *testing.T) {
 	names := map[rune]string{'i': "i32", 'I': "i64", 'F': "f64"}
 	for _, set := range toolfile.Imports() {
 		fmt.Fprintf(&b, "\n## %s\n", set.Module)
-		if e, ok := said[set.Module]; ok { // WASI has its own documents
+		if e, ok := said[set.Module]; ok { // the functions of WASI are documented elsewhere
 			b.WriteString("\n" + e.text)
 			continue
 		}
 		for _, f := range set.Functions {
 			module := set.Module
-			if f.Name == "answer_read" { // which each of them has
+			if f.Name == "answer_read" { // this function is in each module
 				module = "answer"
 			}
 			key := module + "." + f.Name

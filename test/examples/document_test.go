@@ -68,7 +68,7 @@ func checkArrays(t *testing.T, document string, paths ...string) {
 	if len(vague) > 0 {
 		t.Errorf("the document has arrays without items: %s", strings.Join(vague, ", "))
 	}
-	if arrays < 3 { // at least those of errors
+	if arrays < 3 { // at least the arrays in the schemas of errors
 		t.Errorf("the document has %d arrays: the test does not find them", arrays)
 	}
 }

@@ -56,7 +56,7 @@ func serve(t *testing.T, folder string, logger *slog.Logger, paths ...string) *w
 		Sources: []catalog.Sourced{{Source: source}},
 		Engine:  engine,
 		Logger:  logger,
-		Limits:  func(string) limits.Limits { return limits.Limits{Timeout: 5 * time.Minute} }, // it is seconds of work, and the machine may be busy
+		Limits:  func(string) limits.Limits { return limits.Limits{Timeout: 5 * time.Minute} }, // compiling takes seconds, and the machine may be busy
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func checkManifests(t *testing.T, table *wasmtools.RouteTable) {
 	checkDocument(t, table)
 	for _, route := range table.Tools() {
 		if said := route.Tool.Annotations; route.Tool.Title == "" || said.ReadOnly == nil || said.OpenWorld == nil {
-			t.Errorf("%s has no title, or does not say what it does to the world", route.Tool.Path())
+			t.Errorf("%s has no title or no annotations", route.Tool.Path())
 		}
 		if len(route.Tool.Examples) == 0 {
 			t.Errorf("%s has no examples", route.Tool.Path())
@@ -275,7 +275,7 @@ func checkModule(t *testing.T, file string) {
 	}
 }
 
-// TestGuest tries things that only guests in Go can do in a call; the conformance kit has the rest.
+// TestGuest tries things that only guests in Go can do in a call. The conformance kit tries everything else.
 func TestGuest(t *testing.T) {
 	t.Parallel()
 	tools := t.TempDir()
@@ -296,7 +296,7 @@ func TestGuest(t *testing.T) {
 	if seconds, err := strconv.ParseFloat(got, 64); failed != nil || err != nil || seconds <= 1 || seconds > 300 {
 		t.Errorf("context: got %s, %v, want what is left of the call's five minutes", got, failed)
 	}
-	for tool, want := range map[string]wasmtools.Error{ // whose Message is one that the error's contains
+	for tool, want := range map[string]wasmtools.Error{ // an error whose text contains its Message
 		"wrap":     {Code: wasmtools.CodeToolError, Message: "row 3: It is taken.", Status: 409, ToolCode: "taken", Data: json.RawMessage("[1,2]")},
 		"nan":      {Code: wasmtools.CodeToolBadOutput},
 		"nan_data": {Code: wasmtools.CodeToolBadOutput},
@@ -326,7 +326,7 @@ func TestRefused(t *testing.T) {
 	build(t, "../../sdk/go", "./internal/refused", file)
 	content := testkit.Read(t, file)
 	program := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{Paranoid: true, CacheDir: sandboxtest.CodeDir()}), content)
-	if err := program.Compile(t.Context()); err != nil { // not within the time limit
+	if err := program.Compile(t.Context()); err != nil { // describing a module may take longer than the time limit
 		t.Fatal(err)
 	}
 	got, err := program.Describe(t.Context())

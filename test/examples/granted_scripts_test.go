@@ -13,10 +13,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
 )
 
-// grantedScripts are the examples in Python and JavaScript that need a grant, but for the tools that run code.
+// grantedScripts are the examples in Python and JavaScript that need a grant, except the tools that run code.
 var grantedScripts = []string{"geo-python", "trip-python", "weather-python", "notes-javascript", "signed-javascript"}
 
-// grantsOfScripts are the grants of their operator.
+// grantsOfScripts are the grants that an operator gives these examples.
 const grantsOfScripts = `[server]
 address = "127.0.0.1:0"
 [tools]
@@ -76,7 +76,7 @@ func TestGrantedScripts(t *testing.T) {
 	testkit.Put(t, mkdir(t, folder, "geo"), "cities.csv", testkit.Read(t, "../../examples/geo-python/testdata/cities.csv"))
 	tools := mkdir(t, folder, "tools")
 	for _, name := range []string{"math", "time", "units"} {
-		put(t, tools, name, buildGo(t, name), api) // with its manifest, so that the server need not compile it to be ready
+		put(t, tools, name, buildGo(t, name), api) // with its manifest, so that the server is ready without compiling the file
 	}
 	for _, name := range append([]string{"code-python", "code-javascript"}, grantedScripts...) {
 		source := filepath.Join("../../examples", name, strings.ReplaceAll(name, "-", "_"))
@@ -126,7 +126,7 @@ func TestGrantedScripts(t *testing.T) {
 func checkNotes(t *testing.T, s served) {
 	t.Helper()
 	added, refused := 0, 0
-	for range 15 { // in two minutes at most, five calls in each
+	for range 15 { // the calls may fall into two minutes, each of which allows five
 		if strings.HasPrefix(s.call(t, "/notes-javascript/add", `{"text": "more"}`), "429 ") {
 			refused++
 		} else {

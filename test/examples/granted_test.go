@@ -39,7 +39,7 @@ import (
 // granted are the examples that need a grant: those in Go and those in Rust.
 var granted = []string{"geo", "trip", "weather", "notes", "signed"}
 
-// The keys of the service for events: one that the tool signs with, and one that it never sees.
+// The keys for the events service: the tool signs with one, and never sees the other.
 const (
 	signingKey  = "whsec_a-key-to-sign-with"
 	eventsToken = "evt-token-that-no-tool-sees"
@@ -169,13 +169,13 @@ directory = "state"
 		t.Errorf("after a restart: got %s, want %s", got, want)
 	}
 	refused := 0
-	for range 15 { // in two minutes at most, five calls in each
+	for range 15 { // the calls may fall into two minutes, each of which allows five
 		if strings.HasPrefix(again.call(t, "/notes/add", `{"text": "more"}`), "429 ") {
 			refused++
 		}
 	}
 	if refused < 5 {
-		t.Errorf("%d of 15 notes more were refused, want what is beyond 5 in a minute", refused)
+		t.Errorf("%d of 15 more notes were refused, want all beyond 5 a minute refused", refused)
 	}
 	for _, secret := range []string{signingKey, eventsToken} {
 		if log := s.log.String() + again.log.String(); strings.Contains(log, secret) {

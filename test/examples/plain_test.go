@@ -39,7 +39,7 @@ func buildPlain(t *testing.T, tools string) {
 	}
 }
 
-// checkPlain calls the plain programs with users' mistakes.
+// checkPlain calls the plain programs with mistakes that users make.
 func checkPlain(t *testing.T, table *wasmtools.RouteTable) {
 	for _, test := range []struct{ name, path, arguments, want string }{
 		{"alone", "/net/cidr", `{"network": "10.1.2.3"}`, `"hosts":"1"`},
@@ -101,14 +101,14 @@ func TestPlainCParser(t *testing.T) {
 		{"unknown escape", `{"a": "\x"}`, "unknown escape"},
 		{"half a pair", `{"a": "\ud83d"}`, "surrogate"},
 		{"the second half", `{"a": "\ude00\ud83d"}`, "surrogate"},
-		{"a pair of first halves", `{"a": "\ud83d\ud83d"}`, "surrogate"},
+		{"two first halves of a pair", `{"a": "\ud83d\ud83d"}`, "surrogate"},
 		{"control character", "{\"a\": \"\n\"}", "control character"},
 		{"cut UTF-8", "{\"a\": \"\xf0\x9f\"}", "UTF-8"},
 		{"cut UTF-8 at the end", "{\"a\": \"\xf0\x9f", "UTF-8"},
-		{"long form of UTF-8", "{\"a\": \"\xe0\x80\x80\"}", "UTF-8"},
+		{"overlong UTF-8", "{\"a\": \"\xe0\x80\x80\"}", "UTF-8"},
 		{"surrogate in UTF-8", "{\"a\": \"\xed\xa0\x80\"}", "UTF-8"},
 		{"beyond Unicode", "{\"a\": \"\xf4\x90\x80\x80\"}", "UTF-8"},
-		{"too long a text", `{"a": "` + strings.Repeat("x", 10001) + `"}`, "10000 characters"},
+		{"a text that is too long", `{"a": "` + strings.Repeat("x", 10001) + `"}`, "10000 characters"},
 		{"too long", strings.Repeat(" ", 600_000), "512 KiB"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

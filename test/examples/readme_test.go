@@ -12,7 +12,7 @@ import (
 )
 
 // checkReadmes makes the calls in the READMEs of examples, those with curl and those in tables, and compares the results with the READMEs. It takes
-// the examples whose sources have one of the extensions. Those in Rust have a test of their own.
+// the examples whose sources have one of the extensions. The Rust examples have a test of their own.
 func checkReadmes(t *testing.T, table *wasmtools.RouteTable, endings ...string) {
 	curl := regexp.MustCompile(`(?s)    curl -s localhost:8000(\S+) -H 'Content-Type: application/json' -d '(.*?)'\n\n((?:    .*?\n)+)`)
 	row := regexp.MustCompile("(?m)^\\| `POST (\\S+)` \\| `(.*?)` \\| (.*?) \\|$")
@@ -43,7 +43,7 @@ func checkReadmes(t *testing.T, table *wasmtools.RouteTable, endings ...string) 
 			text := string(testkit.Read(t, readme))
 			calls := append(curl.FindAllStringSubmatch(text, -1), row.FindAllStringSubmatch(text, -1)...)
 			if len(calls) == 0 || len(calls) < strings.Count(text, "curl ") {
-				t.Errorf("found %d calls, want one at least, and each curl", len(calls))
+				t.Errorf("found %d calls, want at least one, and every line with curl", len(calls))
 			}
 			for _, c := range calls {
 				path, arguments, want := c[1], c[2], strings.TrimSpace(c[3])

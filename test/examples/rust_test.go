@@ -39,7 +39,7 @@ func serveRust(t *testing.T) *wasmtools.RouteTable {
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".wasm")
 		if _, err := os.Stat(filepath.Join("../../examples", name, "Cargo.toml")); err != nil {
-			continue // built by hand, from Go
+			continue // its calls need a body that is built by hand, in Go
 		}
 		if slices.Contains(granted, name) {
 			continue
@@ -78,7 +78,7 @@ func TestRustExamples(t *testing.T) {
 	}
 }
 
-// TestRustHostile sends inputs that are as large and as hostile as the host allows. Calls must end within the default limits, with a result or the
+// TestRustHostile sends inputs that are as large and as hostile as the host lets through. Calls must end within the default limits, with a result or the
 // tool's own error, or with the host's error if a JSONPath query takes too much memory or time, but never with a trap.
 func TestRustHostile(t *testing.T) {
 	t.Parallel()
@@ -105,7 +105,7 @@ func TestRustHostile(t *testing.T) {
 	copies += `{"op": "remove", "path": ""}]`
 	tests := []struct {
 		name, path, arguments string
-		want                  string // the tool's code, or the host's; empty for a result; "*" for either
+		want                  string // the error code of the tool or of the host; empty for a result; "*" for either
 	}{
 		{"calc: parentheses", "/calc/evaluate", text("expression", strings.Repeat("(", 10_000)), "too_deep"},
 		{"calc: powers", "/calc/evaluate", text("expression", strings.Repeat("2^", 4999)+"2"), "too_deep"},
@@ -117,7 +117,7 @@ func TestRustHostile(t *testing.T) {
 
 		{"hash: a megabyte", "/hash/digest", text("data", strings.Repeat("x", most)), ""},
 		{"hash: a megabyte of hex", "/hash/digest", text("data", strings.Repeat("f", most-100), `, "encoding": "hex", "algorithm": "blake3"`), ""},
-		{"hash: a megabyte of no hex", "/hash/digest", text("data", strings.Repeat("f", most-100)+"ä", `, "encoding": "hex"`), "bad_encoding"},
+		{"hash: a megabyte that is not hex", "/hash/digest", text("data", strings.Repeat("f", most-100)+"ä", `, "encoding": "hex"`), "bad_encoding"},
 		{"hash: a key of a megabyte", "/hash/hmac", text("key", strings.Repeat("k", most-100), `, "data": "", "algorithm": "sha3-512"`), ""},
 
 		{"json: many numbers", "/json/query", document(numbers, `, "path": "$[*]"`), ""},
@@ -143,7 +143,7 @@ func TestRustHostile(t *testing.T) {
 		{"json: copies of a large value", "/json/patch", document(numbers[:200_000]+"1]", `, "patch": [`+strings.Repeat(`{"op": "copy", "from": "", "path": "/0"},`, 50)+`{"op": "remove", "path": "/0"}]`), "too_large"},
 		{"json: a long pointer", "/json/patch", document(`{}`, `, "patch": [{"op": "remove", "path": "`+strings.Repeat("/", most-100)+`"}]`), "conflict"},
 		{"json: many operations", "/json/patch", document(`[]`, `, "patch": [`+strings.Repeat(`{"op": "add", "path": "/0", "value": 1},`, 9999)+`{"op": "remove", "path": "/0"}]`), ""},
-		{"json: no long number", "/json/patch", document(`[1e999999999999999999999]`, `, "patch": [{"op": "test", "path": "/0", "value": -1e-999999999999999999999}]`), "invalid_arguments"},
+		{"json: a number too long", "/json/patch", document(`[1e999999999999999999999]`, `, "patch": [{"op": "test", "path": "/0", "value": -1e-999999999999999999999}]`), "invalid_arguments"},
 		{"json: all is new", "/json/diff", `{"from": [` + strings.Repeat("1,", 100_000) + `1], "to": [` + strings.Repeat("2,", 100_000) + `2]}`, "too_large"},
 
 		{"markdown: quotes", "/markdown/render", text("text", strings.Repeat(">", 200_000)), "*"},
@@ -272,7 +272,7 @@ func TestRustReadmes(t *testing.T) {
 		}
 		calls := curl.FindAllStringSubmatch(string(text), -1)
 		if len(calls) < 2 || len(calls) != strings.Count(string(text), "$ curl") {
-			t.Errorf("%s: read %d calls of %d, want all, and two at least", readme, len(calls), strings.Count(string(text), "$ curl"))
+			t.Errorf("%s: read %d calls of %d, want all of them, and at least two", readme, len(calls), strings.Count(string(text), "$ curl"))
 		}
 		for _, c := range calls {
 			request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, c[1], strings.NewReader(c[2]))
@@ -310,6 +310,6 @@ func TestRustPicture(t *testing.T) {
 	answer = httptest.NewRecorder()
 	app.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/openapi.json", nil))
 	if document := answer.Body.String(); !strings.Contains(document, `"image/png":{"schema":{"type":"string","format":"binary"}}`) || !strings.Contains(document, `"summary":"Draw a QR code as PNG"`) {
-		t.Error("the document says nothing of the picture, or of its title")
+		t.Error("the document lacks the picture or its title")
 	}
 }

@@ -104,14 +104,14 @@ func TestJavaScriptExamples(t *testing.T) {
 		{"diff: other lines", "/diff/unified", fmt.Sprintf(`{"before": %q, "after": %q}`, strings.Repeat("a\n", 100_000), strings.Repeat("b\n", 100_000)), "!differ by more than 1000 lines"},
 		{"diff: a thousand lines", "/diff/unified", fmt.Sprintf(`{"before": %q, "after": %q}`, strings.Repeat("a\n", 500), strings.Repeat("b\n", 500)), `+b`},
 		{"toc: many headings", "/toc/list", fmt.Sprintf(`{"text": %q}`, strings.Repeat("## a\n"+strings.Repeat("word ", 40)+"\n", 300)), "(#a-299)"},
-		{"toc: signs of emphasis", "/toc/list", fmt.Sprintf(`{"text": %q}`, "## "+strings.Repeat("*a **b ", 2000)), "- ["},
+		{"toc: marks of emphasis", "/toc/list", fmt.Sprintf(`{"text": %q}`, "## "+strings.Repeat("*a **b ", 2000)), "- ["},
 		{"liquid: a long loop", "/liquid/render", `{"template": "{% for i in (1..100000000) %}x{% endfor %}"}`, "!limit"},
 		{"liquid: doubling", "/liquid/render", `{"template": "{% assign a = 'aaaaaaaaaa' %}{% for i in (1..60) %}{% assign a = a | append: a %}{% endfor %}{{ a }}"}`, "!limit"},
 		{"liquid: itself", "/liquid/render", `{"template": "{% render 'a' %}", "partials": {"a": "{% render 'a' %}"}}`, "!"},
 		{"code: a loop", "/code/javascript", `{"code": "for (;;);"}`, "!tool_timeout"},
 		{"code: a loop that catches all", "/code/javascript", `{"code": "for (;;) { try { for (;;); } catch {} }"}`, "!tool_timeout"},
 		{"code: a slow expression", "/code/javascript", `{"code": "/(a+)+$/.test('a'.repeat(40) + 'b')"}`, "!tool_timeout"},
-		{"code: jobs for ever", "/code/javascript", `{"code": "for (;;) await null"}`, "!tool_timeout"},
+		{"code: jobs forever", "/code/javascript", `{"code": "for (;;) await null"}`, "!tool_timeout"},
 		{"code: a promise that is never kept", "/code/javascript", `{"code": "await new Promise(() => {})"}`, "!"},
 		{"code: recursion", "/code/javascript", `{"code": "function f() { return 1 + f() }\nf()"}`, `"RangeError"`},
 		{"code: recursion of JSON", "/code/javascript", `{"code": "let a = []; for (let i = 0; i < 100000; i++) a = [a]; JSON.stringify(a)"}`, `"error":{`},
@@ -138,7 +138,7 @@ func checkHardScripts(t *testing.T, table *wasmtools.RouteTable, calls []hardCal
 			t.Parallel()
 			timeout := time.Minute
 			if strings.HasSuffix(test.want, "tool_timeout") {
-				timeout = time.Second // like a client's time limit, which is shorter than the tool's own
+				timeout = time.Second // this stands for a client's time limit, which is shorter than the tool's own
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			defer cancel()
@@ -149,7 +149,7 @@ func checkHardScripts(t *testing.T, table *wasmtools.RouteTable, calls []hardCal
 				t.Errorf("got %.200s, want an error with %q", got, want)
 			case fails && want == "tool_timeout":
 				if err.Code != wasmtools.CodeCancelled && err.Code != wasmtools.CodeToolTimeout {
-					t.Errorf("got %+v, want a call that its end of time ended", err)
+					t.Errorf("got %+v, want a call that ended at its time limit", err)
 				}
 			case fails && string(err.Code) != want && !strings.Contains(err.Message, want):
 				t.Errorf("got %+v, want an error with %q", err, want)

@@ -52,7 +52,7 @@ func TestTinyGo(t *testing.T) {
 				}
 				t.Logf("%s for %s: %d bytes", name, target, len(module))
 				if !reflect.DeepEqual(manifest, manifests[name]) {
-					t.Errorf("%s describes itself as %v\nwant what Go's build says: %v", name, manifest, manifests[name])
+					t.Errorf("%s describes itself as %v\nwant the same as from Go's build: %v", name, manifest, manifests[name])
 				}
 			}
 			want := paths
@@ -110,7 +110,7 @@ func main() {}
 	_, want := pack(t, buildProject(t, t.TempDir(), files))
 	files["tinygo.go"] = "//toolsrv:tinygo\n\npackage main\n"
 	if _, got := pack(t, buildProject(t, t.TempDir(), files)); !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v\nwant what Go's build tells: %v", got, want)
+		t.Errorf("got %v\nwant the same as from Go's build: %v", got, want)
 	}
 }
 
@@ -147,7 +147,7 @@ func buildProject(t *testing.T, dir string, files map[string]string) []byte {
 func describe(t *testing.T, module []byte) []byte {
 	t.Helper()
 	program := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{Paranoid: true, CacheDir: sandboxtest.CodeDir()}), module)
-	if err := program.Compile(t.Context()); err != nil { // not within the time limit
+	if err := program.Compile(t.Context()); err != nil { // describing a module may take longer than the time limit
 		t.Fatal(err)
 	}
 	text, err := program.Describe(t.Context())

@@ -108,7 +108,7 @@ func buildTinyGo(t *testing.T, file string) []byte {
 	return projecttest.Compile(t, dir)
 }
 
-// languages are the guests and their differences.
+// languages are the guests, with what differs between their languages.
 var languages = []struct {
 	name   string
 	build  func(t *testing.T) []byte
@@ -184,7 +184,7 @@ func TestLanguages(t *testing.T) {
 			if n := log.Count("capability=files") - used; n > 0 {
 				t.Errorf("without a grant: %d uses are counted", n)
 			}
-			if l.name == "python" { // this raises an exception
+			if l.name == "python" { // without a grant, this guest raises an exception
 				var failed *sandbox.Error
 				if !errors.As(err, &failed) || !strings.HasPrefix(failed.Message, "PermissionError: ") {
 					t.Errorf("without a grant: got %v, %v", got, err)

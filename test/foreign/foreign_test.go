@@ -1,5 +1,5 @@
-// Package foreign_test builds and runs the tool in docs/coming-from.md as the page shows it for other tool servers, and compares their answers with
-// toolsrv's. make test-foreign installs them, and runs this. Wassette and hyper-mcp themselves are not run: no package registry has the first for
+// Package foreign_test builds and runs the tool in docs/coming-from.md as the page shows it for other tool servers, and compares those servers'
+// answers with toolsrv's. make test-foreign installs the servers, and runs this test. Wassette and hyper-mcp themselves are not run: no package registry has the first for
 // every Linux, or a build of the second. Wasmtime and Extism, on which they are based, run their tools instead.
 package foreign_test
 
@@ -28,7 +28,7 @@ var (
 	counts = []int{6, 0, 2, 3}
 )
 
-// goPDK is what go get writes about the PDK; tests of a page ask no proxy for versions.
+// goPDK are the lines that go get writes about the PDK, since tests of pages don't ask a proxy for versions.
 const (
 	goPDK    = "github.com/extism/go-pdk v1.1.3"
 	goPDKSum = "github.com/extism/go-pdk v1.1.3 h1:hfViMPWrqjN6u67cIYRALZTZLk/enSPpNKa+rZ9X2SQ=\n" +
@@ -75,7 +75,7 @@ func (p *page) put(t *testing.T, name, content string) {
 	}
 }
 
-// command returns a command of the page that begins with a word, between backticks.
+// command returns the page's command in backticks that begins with a word.
 func (p *page) command(t *testing.T, word string) string {
 	t.Helper()
 	found := regexp.MustCompile("`(" + word + " [^`]+)`").FindStringSubmatch(p.text)
@@ -95,11 +95,11 @@ func (p *page) sh(t *testing.T, script string) {
 func compare(t *testing.T, got []int) {
 	t.Helper()
 	if !slices.Equal(got, counts) {
-		t.Errorf("got %d words, want %d as everywhere", got, counts)
+		t.Errorf("got %d words, want %d", got, counts)
 	}
 }
 
-// others lets others.py ask one of the servers.
+// others has others.py call the tool of one of the servers.
 func (p *page) others(t *testing.T, what string, arguments ...string) {
 	t.Helper()
 	ask, err := filepath.Abs("others.py")
@@ -176,7 +176,7 @@ func (p *page) served(t *testing.T, command string, address *regexp.Regexp, path
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = server.Process.Kill() // the process may be gone
+		_ = server.Process.Kill() // the process may have ended already
 		_ = server.Wait()
 	})
 	var seen bytes.Buffer

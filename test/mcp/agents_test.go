@@ -16,7 +16,7 @@ import (
 )
 
 // TestAgents runs each program of examples/agents with its libraries; only the address of the server is changed. A server of the test stands in for
-// the services of the models: it asks for math-add with "two" and 3, then with 2 and 3 when it is told that "two" is wrong, and then repeats the
+// the services of the models: it calls math-add with "two" and 3, then with 2 and 3 after the answer that "two" is wrong, and then repeats the
 // result.
 func TestAgents(t *testing.T) {
 	t.Parallel()
@@ -73,7 +73,7 @@ func TestAgents(t *testing.T) {
 			if strings.Contains(program, "langchain_mcp_adapters") {
 				python = setting(t, "PYTHON1")
 			}
-			// The folder has the tools in "tools", and the program is in the path. Node finds its packages from where it is started.
+			// The folder has the tools in "tools", and the program is in PATH. Node looks for packages from the folder in which it is started.
 			code := strings.ReplaceAll(program, "http://localhost:8000", c.url)
 			command := []string{python, "-c", fmt.Sprintf("import os; os.chdir(%q)\n", filepath.Dir(open.tools)) + code}
 			if strings.Contains(program, "@modelcontextprotocol") {
@@ -148,7 +148,7 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// TestOpenWebUI sends a server with the configuration in docs/mcp.md the requests that the page of Open WebUI makes in a browser.
+// TestOpenWebUI configures a server as docs/mcp.md says, and sends it the requests that the page of Open WebUI makes in a browser.
 func TestOpenWebUI(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/mcp.md")
@@ -221,7 +221,7 @@ type models struct {
 	tools map[string]bool // the tools that the model was offered
 }
 
-// asked is a request to the services, as far as it matters here.
+// asked has the parts of a request to the services that matter here.
 type asked struct {
 	Tools []struct {
 		Type, Name, Description string
@@ -313,7 +313,7 @@ func (m *models) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		fmt.Fprintf(w, `{"candidates":[{"content":{"role":"model","parts":[%s]},"finishReason":"STOP"}]}`, part)
 	default:
-		m.t.Errorf("the model's service was asked for %s", r.URL)
+		m.t.Errorf("the model's service got a request for %s", r.URL)
 	}
 }
 

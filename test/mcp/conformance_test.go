@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-const suiteLimit = 5 * time.Minute // of one run of the suite
+const suiteLimit = 5 * time.Minute // the longest time of one run of the suite
 
 // TestConformance runs the official suite for each version that is served. expected/ lists what may fail, each entry with its reason; an entry that
 // passes fails the test, too. The suite runs some scenarios without scoring them: those that a server of tools can pass are run again by name, so
@@ -53,7 +53,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// verdict matches the end of the suite's output: failures that were not expected, and expected ones that did not happen.
+// verdict matches the end of the suite's output: the unexpected failures, and the expected failures that did not happen.
 func verdict(stdout string) string {
 	for _, heading := range []string{"Stale baseline entries", "Unexpected failures"} {
 		if i := strings.Index(stdout, heading); i >= 0 {
@@ -89,7 +89,7 @@ func failed(t *testing.T, results string) string {
 	return all.String()
 }
 
-// startChanging starts a server whose directory changes whenever test_trigger_tool_change is called: a tool appears, or goes.
+// startChanging starts a server whose directory changes whenever test_trigger_tool_change is called: a tool is added or removed.
 func startChanging(t *testing.T) (url string) {
 	s := prepare(t, "")
 	math, there := filepath.Join(setting(t, "TOOLS"), "math.wasm"), false

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestExamples calls every example tool with its own examples through the TypeScript SDK, in both versions of the protocol: no result breaks the
+// TestExamples calls every example tool with its own examples through the TypeScript SDK, in both versions of the protocol: each result fits the
 // output schema that the client was shown.
 func TestExamples(t *testing.T) {
 	t.Parallel()
@@ -47,7 +47,7 @@ func TestExamples(t *testing.T) {
 		}
 		for _, tool := range inspected.Manifest.Tools {
 			if inspected.Manifest.Needs != nil || tool.Needs != nil {
-				continue // nobody grants them anything here
+				continue // this server grants nothing
 			}
 			for _, e := range tool.Examples {
 				e.Name = strings.TrimPrefix(strings.ReplaceAll(inspected.Manifest.Namespace+"/"+tool.Name, "/", "-"), "-")

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// An inspector is the Inspector's command line with a server to talk to, as its users configure it. It does one thing at a
-// time and ends.
+// An inspector is the Inspector's command line with a server to talk to, as its users configure it. It does one thing for
+// each start, and ends.
 type inspector struct {
 	config  string // its file
 	home    string
@@ -45,7 +45,7 @@ func (i *inspector) command(t *testing.T, arguments ...string) []string {
 	return append(append([]string{node(t), launcher}, i.options...), arguments...)
 }
 
-// do runs the Inspector, which ends with a code, and returns what it wrote: a result to stdout, an error to stderr.
+// do runs the Inspector, which must end with this exit code, and returns its output: a result to stdout, an error to stderr.
 func (i *inspector) do(t *testing.T, wantCode int, arguments ...string) (stdout, stderr string) {
 	t.Helper()
 	stdout, stderr, err := run(t, clientLimit, i.environment(), i.command(t, arguments...)...)
@@ -62,7 +62,7 @@ func (i *inspector) do(t *testing.T, wantCode int, arguments ...string) (stdout,
 	return stdout, stderr
 }
 
-// toolFailed is the code with which the Inspector ends when a tool says that it failed, or isn't there.
+// toolFailed is the code with which the Inspector ends when a tool fails or does not exist.
 const toolFailed = 5
 
 // TestInspector lets the Inspector's command line list and call tools, pass wrong arguments, call a disabled tool, save an image and notice a new
@@ -119,7 +119,7 @@ func TestInspector(t *testing.T) {
 	}
 }
 
-// TestInspectorStrict lets the Inspector check how portable the schemas of all example tools are: it finds nothing that clients would refuse.
+// TestInspectorStrict lets the Inspector check how portable the schemas of all example tools are: it must find nothing that clients would refuse.
 func TestInspectorStrict(t *testing.T) {
 	t.Parallel()
 	s := prepare(t, "")

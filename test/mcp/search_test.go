@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSearch lets a client find a tool by words and call it, if the list only has the two tools for that.
+// TestSearch lets a client search for a tool and call it, if the list has only the two tools for that.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	s := prepare(t, "", "[mcp]\nsearch = \"always\"\n")
@@ -52,7 +52,7 @@ func TestSearch(t *testing.T) {
 				if err := json.Unmarshal([]byte(text), &sum); err != nil || len(sum.Result.Content) != 1 || sum.Result.Content[0].Text != "5" {
 					t.Errorf("the sum is %s, %v", text, err)
 				}
-				// Errors about the arguments are the same as with the tool itself.
+				// Errors about the arguments are the same as in a direct call of the tool.
 				i.do(t, toolFailed, "--method", "tools/call", "--tool-name", "call_tool", "--tool-args-json", `{"name": "math-add", "arguments": {"a": 2}}`)
 			})
 		}

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	startLimit  = time.Minute     // until a service is ready
-	clientLimit = 2 * time.Minute // for a client with all its checks
+	startLimit  = time.Minute     // the longest wait until a service is ready
+	clientLimit = 2 * time.Minute // the longest time for all checks of a client
 )
 
 // setting returns a value that run.sh passes.
@@ -71,7 +71,7 @@ func prepare(t *testing.T, inTools string, tables ...string) setup {
 	if err := s.put(setting(t, "GUEST"), "guest.wasm"); err != nil {
 		t.Fatal(err)
 	}
-	// The cache is the one that toolsrv build has filled, even where a client gives the server another home.
+	// The server uses the cache that toolsrv build has filled, even if a client gives it another home directory.
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)
@@ -102,8 +102,8 @@ func (s setup) stdio(t *testing.T) []string {
 	return []string{setting(t, "TOOLSRV"), "mcp", "--config", s.config}
 }
 
-// start runs the server over HTTP until the test ends, waits until it is ready, and returns its address. What it says is
-// passed to each, line by line.
+// start runs the server over HTTP until the test ends, waits until it is ready, and returns its address. Each line that
+// the server prints is passed to each.
 func (s setup) start(t *testing.T, each func(line logLine)) (url string) {
 	t.Helper()
 	cmd := exec.Command(setting(t, "TOOLSRV"), "openapi", "--config", s.config)

@@ -23,7 +23,7 @@ func TestSettings(t *testing.T) {
 	for _, client := range []string{"claude", "claude-code", "codex", "cursor", "gemini", "vscode", "windsurf", "zed"} {
 		for way, arguments := range map[string][]string{"stdio": {s.tools}, "HTTP": {"--url", url}} {
 			if client == "claude" && way == "HTTP" {
-				continue // its settings have no place for an address
+				continue // this client's settings can't have an address
 			}
 			settings, stderr, err := run(t, clientLimit, nil, append([]string{setting(t, "TOOLSRV"), "mcp", "--print-config", client}, arguments...)...)
 			if err != nil {

@@ -26,7 +26,7 @@ func TestTypeScript(t *testing.T) {
 				want := checks
 				if transport == "HTTP" {
 					options["url"], options["token"] = s.start(t, nil), token
-					want += 2 // another token, the address of a namespace
+					want += 2 // another token, or the address of a namespace
 				} else {
 					options["command"] = s.stdio(t)
 				}

@@ -17,8 +17,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state/nats"
 )
 
-// TestAway stops the NATS servers of two replicas: the replicas still read what they knew, write nothing, and say so; once the servers are back, they
-// agree again.
+// TestAway stops the NATS servers of two replicas: the replicas still read what they have, write nothing, and say that they are cut off. Once the
+// servers are back, the replicas agree again.
 func TestAway(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -35,7 +35,7 @@ func TestAway(t *testing.T) {
 		eventually(t, "the store is cut off", func() bool { return s.CutOff() != nil })
 		began := time.Now()
 		if _, err := s.Space("a").Set(t.Context(), "key", nil, state.Any, state.SetOptions{}); !errors.Is(err, state.ErrUnavailable) || !strings.Contains(err.Error(), "cut off since") {
-			t.Errorf("replica %d sets with the error %v", i, err)
+			t.Errorf("replica %d: setting a key gives the error %v", i, err)
 		}
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("replica %d refuses after %v", i, took)
@@ -51,9 +51,9 @@ func TestAway(t *testing.T) {
 	c.wait(t)
 	back := time.Now()
 	for _, s := range []*nats.Store{one, other} {
-		eventually(t, "the store is whole again", func() bool { return s.CutOff() == nil })
+		eventually(t, "the store is no longer cut off", func() bool { return s.CutOff() == nil })
 	}
-	t.Logf("whole again after %v", time.Since(back))
+	t.Logf("no longer cut off after %v", time.Since(back))
 	if _, err := one.Space("a").Set(t.Context(), "key", []byte("after"), state.Any, state.SetOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestAway(t *testing.T) {
 	})
 }
 
-// TestWithoutQuorum stops two of three nodes: writes fail in bounded time, reads continue, and everything works again once there are two nodes.
+// TestWithoutQuorum stops two of three nodes: writes fail within a limited time, reads continue, and everything works again once there are two nodes.
 func TestWithoutQuorum(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)
@@ -78,7 +78,7 @@ func TestWithoutQuorum(t *testing.T) {
 		began := time.Now()
 		_, err := space.Set(t.Context(), "key", []byte("lost"), state.Any, state.SetOptions{})
 		if !errors.Is(err, state.ErrUnavailable) || time.Since(began) > 4*time.Second {
-			t.Errorf("write %d has the error %v after %v", i, err, time.Since(began))
+			t.Errorf("write %d fails with %v after %v", i, err, time.Since(began))
 		}
 		if e, _, err := space.Get(t.Context(), "key", 10); err != nil || string(e.Value) != "before" {
 			t.Errorf("read %q, %v", e.Value, err)
@@ -87,15 +87,15 @@ func TestWithoutQuorum(t *testing.T) {
 	eventually(t, "the store is cut off", func() bool { return s.CutOff() != nil })
 	c.run(t, 0)
 	began := time.Now()
-	eventually(t, "a write is taken again", func() bool {
+	eventually(t, "a write succeeds again", func() bool {
 		_, err := space.Set(t.Context(), "key", []byte("after"), state.Any, state.SetOptions{})
 		return err == nil
 	})
-	t.Logf("a write is taken %v after the second node was started", time.Since(began))
+	t.Logf("a write succeeds %v after the second node was started", time.Since(began))
 }
 
-// TestNobodyLeads stops two of three nodes while nobody writes. The third still answers with its own data, but the store counts as cut off all the
-// same.
+// TestNobodyLeads stops two of three nodes while nobody writes. The third node still answers with its own data, but the store must count as cut
+// off.
 func TestNobodyLeads(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)
@@ -107,7 +107,7 @@ func TestNobodyLeads(t *testing.T) {
 	eventually(t, "the store is whole again", func() bool { return s.CutOff() == nil })
 }
 
-// TestIsolatedNode cuts the node that a store is connected to off from the other nodes: the store connects to one of those, and writes there.
+// TestIsolatedNode cuts the node that a store is connected to off from the other nodes: the store must connect to one of the others, and write there.
 func TestIsolatedNode(t *testing.T) {
 	t.Parallel()
 	c, between := startGated(t)
@@ -126,11 +126,11 @@ func TestIsolatedNode(t *testing.T) {
 		g.shut()
 	}
 	began := time.Now()
-	eventually(t, "a write is taken", func() bool {
+	eventually(t, "a write succeeds", func() bool {
 		_, err := space.Set(t.Context(), "key", []byte("meanwhile"), state.Any, state.SetOptions{})
 		return err == nil
 	})
-	t.Logf("a write is taken %v after %s, which the store was connected to, was cut off from the others", time.Since(began), name)
+	t.Logf("a write succeeds %v after %s, which the store was connected to, was cut off from the others", time.Since(began), name)
 	for _, n := range c.nodes {
 		if n.Name() == name && n.NumClients() > 0 {
 			t.Errorf("the store is still connected to %s", name)
@@ -143,7 +143,7 @@ func startGated(t *testing.T) (c *cluster, between map[string][]*gate) {
 	t.Helper()
 	between = map[string][]*gate{}
 	c = start(t, 3, func(o *server.Options) {
-		o.Cluster.NoAdvertise, o.Cluster.Advertise = true, "127.0.0.1:1" // there is no other way than the gates
+		o.Cluster.NoAdvertise, o.Cluster.Advertise = true, "127.0.0.1:1" // the nodes have no other connection than the gates
 		for i, to := range o.Routes {
 			if to.Port() == fmt.Sprint(o.Cluster.Port) {
 				continue
@@ -210,15 +210,15 @@ func TestMadeAnew(t *testing.T) {
 	}
 	eventually(t, "the store is cut off", func() bool { return s.CutOff() != nil })
 	if _, ok, err := s.Space("a").Get(t.Context(), "3", 10); !ok || err != nil {
-		t.Errorf("after the bucket was deleted, a key is there: %t, %v", ok, err)
+		t.Errorf("after the bucket was deleted, the key exists: %t, %v", ok, err)
 	}
 	second := open(t, c, nil) // makes it anew
 	if _, err := second.Space("a").Set(t.Context(), "other", nil, state.Any, state.SetOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the store is given up", func() bool { return s.Broken() != nil })
+	eventually(t, "the store has given up", func() bool { return s.Broken() != nil })
 	if _, err := s.Space("a").Set(t.Context(), "3", nil, state.Any, state.SetOptions{}); !errors.Is(err, state.ErrUnavailable) || !strings.Contains(err.Error(), "created again") {
-		t.Errorf("a write has the error %v", err)
+		t.Errorf("a write fails with %v", err)
 	}
 }
 
@@ -257,7 +257,7 @@ func TestSameBucket(t *testing.T) {
 	js, conn := raw(t, c)
 	write := func() {
 		t.Helper()
-		eventually(t, "something can be written", func() bool {
+		eventually(t, "a write succeeds", func() bool {
 			_, err := s.Space("a").Set(t.Context(), "key", nil, state.Any, state.SetOptions{})
 			return err == nil
 		})
@@ -268,7 +268,7 @@ func TestSameBucket(t *testing.T) {
 	write()
 	for i := range c.nodes {
 		c.stop(i)
-		if i == 1 { // it has to get all data from the others
+		if i == 1 { // the node has to get all data from the others
 			if err := os.RemoveAll(c.options[i].StoreDir); err != nil {
 				t.Fatal(err)
 			}
@@ -291,7 +291,7 @@ func TestSameBucket(t *testing.T) {
 	}
 }
 
-// TestNobodyThere opens a state whose servers do not exist: it fails in time, and says what it waited for.
+// TestNobodyThere opens a state whose servers do not exist: opening fails in time, and the error says what it waited for.
 func TestNobodyThere(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)

@@ -70,7 +70,7 @@ func TestReadAnewFromBehind(t *testing.T) {
 			g.held.Store(subjects)
 		}
 	}
-	hold(regexp.MustCompile(`^\$NRG\.[A-Z]+\.S-`)) // the messages of a stream's nodes to each other
+	hold(regexp.MustCompile(`^\$NRG\.[A-Z]+\.S-`)) // the messages that a stream's nodes send each other
 	each(func(key string) error {
 		_, err := space.Delete(t.Context(), key, state.Any)
 		return err
@@ -79,10 +79,10 @@ func TestReadAnewFromBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject("$KV.toolsrv.e.YQ.*")); err != nil { // as after an hour
+	if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject("$KV.toolsrv.e.YQ.*")); err != nil { // the markers expire, as after an hour
 		t.Fatal(err)
 	}
-	// A node that stops keeps only its data and not its log of changes, so it can only send another node the data.
+	// A node that stops keeps only its data and not its log of changes. After that, it can send another node only the data.
 	for i := range c.nodes {
 		if i != behind {
 			c.stop(i)
@@ -94,7 +94,7 @@ func TestReadAnewFromBehind(t *testing.T) {
 			})
 		}
 	}
-	of := func(node int) (bucket server.StreamDetail) { // the node's own view
+	of := func(node int) (bucket server.StreamDetail) { // the node's own view of the stream
 		all, err := c.nodes[node].Jsz(&server.JSzOptions{Accounts: true, Streams: true, Consumer: true})
 		if err != nil {
 			t.Fatal(err)
@@ -117,7 +117,7 @@ func TestReadAnewFromBehind(t *testing.T) {
 		t.Cleanup(func() { begun.Close() })
 		opened = append(opened, begun)
 	}
-	eventually(t, "a state reads from the node, or none does", func() bool {
+	eventually(t, "some state reads from the node, or all states are open", func() bool {
 		for _, o := range opened {
 			if o.CutOff() != nil {
 				return len(of(behind).Consumer) > 0
@@ -128,7 +128,7 @@ func TestReadAnewFromBehind(t *testing.T) {
 	hold(nil)
 	for i, o := range opened {
 		if err := o.Wait(t.Context()); err != nil {
-			t.Fatalf("the state %d: %v", i, err)
+			t.Fatalf("opening the state %d: %v", i, err)
 		}
 	}
 	began := time.Now()
@@ -136,7 +136,7 @@ func TestReadAnewFromBehind(t *testing.T) {
 		t.Helper()
 		for i, o := range opened {
 			if u, err := o.Space("a").Usage(t.Context()); err != nil || u.Entries != 0 {
-				t.Errorf("after %v, the state %d has %d keys that were deleted, %v", time.Since(began), i, u.Entries, err)
+				t.Errorf("after %v, the state %d has %d deleted keys, %v", time.Since(began), i, u.Entries, err)
 			}
 		}
 	}

@@ -62,7 +62,7 @@ func BenchmarkState(b *testing.B) {
 	}
 }
 
-// BenchmarkPut measures how long it takes until the servers have an object of 10 MiB.
+// BenchmarkPut measures how long it takes to put an object of 10 MiB on the servers.
 func BenchmarkPut(b *testing.B) {
 	for _, nodes := range []int{1, 3} {
 		b.Run(fmt.Sprint("nodes=", nodes), func(b *testing.B) {

@@ -23,7 +23,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state/nats"
 )
 
-// objectsOf returns the object bucket of the replicas, as seen by anybody who may write to it.
+// objectsOf returns the object bucket of the replicas, for a program that may write to it.
 func objectsOf(t testing.TB, c *cluster) (jetstream.ObjectStore, jetstream.JetStream) {
 	t.Helper()
 	js, _ := raw(t, c)
@@ -98,16 +98,16 @@ func TestBucketBadContent(t *testing.T) {
 		}},
 		{"shorter", func() { _, _ = store.PutBytes(t.Context(), digest, good[:100]) }},
 		{"longer", func() { _, _ = store.PutBytes(t.Context(), digest, append(bytes.Clone(good), good...)) }},
-		{"it says a shorter size", info(func(m map[string]any) { m["size"] = 10 })},
-		{"it says 10 GB", info(func(m map[string]any) { m["size"] = 10 << 30 })},
-		{"it says less than nothing", info(func(m map[string]any) { m["size"] = -1 })},
+		{"a size that is too small", info(func(m map[string]any) { m["size"] = 10 })},
+		{"a size of 10 GB", info(func(m map[string]any) { m["size"] = 10 << 30 })},
+		{"a negative size", info(func(m map[string]any) { m["size"] = -1 })},
 		{"chunks of all", info(func(m map[string]any) { m["nuid"] = ">" })},
 		{"a link to itself", info(func(m map[string]any) {
 			m["options"] = map[string]any{"link": map[string]any{"bucket": "toolsrv_tools", "name": digest}}
 		})},
 	} {
 		bad.spoil()
-		fresh := startReplica(t, c.url(), nil) // its cache does not have the file
+		fresh := startReplica(t, c.url(), nil) // the replica's cache does not have the file
 		served(t, []*replica{fresh}, "/math/add", one.call("/math/add"))
 		set("math/add.wasm", recordOf(digest, int64(len(good))))
 		why := ""
@@ -120,7 +120,7 @@ func TestBucketBadContent(t *testing.T) {
 			t.Errorf("%s: got %s", bad.name, why)
 		}
 		if got := fresh.call("/math/add"); got != "v0001" && got != "v0002" {
-			t.Errorf("%s: what was served became %s", bad.name, got)
+			t.Errorf("%s: the served version became %s", bad.name, got)
 		}
 		if got := fresh.call("/other"); got != "other" {
 			t.Errorf("%s: another tool answers %s", bad.name, got)
@@ -170,13 +170,13 @@ func TestBucketBadRecords(t *testing.T) {
 		}
 	}
 	var refused string
-	eventually(t, "all records were taken up", func() bool {
+	eventually(t, "all records were read", func() bool {
 		refused = one.ask(http.MethodGet, "/admin/v1/refused", nil).body
 		return strings.Count(refused, `.wasm`) >= 10
 	})
 	for _, name := range []string{"newer", "empty", "nothing", "no-json", "large", "path", "minus", "gigabyte", "unkept", "back"} {
 		if !strings.Contains(refused, "/"+name+".wasm") {
-			t.Errorf("%s is not among those refused: %s", name, refused)
+			t.Errorf("%s is not among the refused files: %s", name, refused)
 		}
 	}
 	for _, r := range []*replica{one, startReplica(t, c.url(), nil)} {
@@ -187,10 +187,10 @@ func TestBucketBadRecords(t *testing.T) {
 	}
 	// A record of a newer version is not changed; others can be repaired.
 	if a := one.put("newer.wasm", tool(t, "newer", "", 0, "newer")); a.code == 200 || !strings.Contains(a.body, "newer version of toolsrv") {
-		t.Errorf("over a newer record: %v", a)
+		t.Errorf("a put over a newer record: %v", a)
 	}
 	if a := one.put("minus.wasm", tool(t, "minus", "", 0, "minus")); a.code != 200 {
-		t.Errorf("over a broken record: %v", a)
+		t.Errorf("a put over a broken record: %v", a)
 	}
 	for _, name := range []string{"../up.wasm", strings.Repeat("x", 10<<10) + ".wasm", "script.py", "MATH/add.wasm", ".wasm", "a\x00.wasm"} {
 		if a := one.put(name, tool(t, "other", "", 0, "other")); a.code != 400 && a.code != 422 {
@@ -199,7 +199,7 @@ func TestBucketBadRecords(t *testing.T) {
 	}
 }
 
-// agree waits until replicas serve the same.
+// agree waits until all replicas serve the same tools.
 func agree(t testing.TB, all []*replica) {
 	t.Helper()
 	eventually(t, "all agree", func() bool {
@@ -250,17 +250,17 @@ func TestBucketTogether(t *testing.T) {
 		}
 	}
 	agree(t, all)
-	t.Logf("%d changes were made, %d were told that somebody else was first", won, lost)
+	t.Logf("%d changes were made, and %d were refused because another was first", won, lost)
 	if lost == 0 {
-		t.Error("nobody was ever told")
+		t.Error("no change was ever refused")
 	}
 	if a := all[0].put("math/add.wasm", tool(t, "v9999", "math", 0, "add"), "If-Match", `"`+digestOf([]byte("x"))+`"`); a.code != 412 && a.code != 409 {
-		t.Errorf("another version than expected: %v", a)
+		t.Errorf("a put with the wrong expected version: %v", a)
 	}
 }
 
-// TestBucketOnePath lets servers put files with the same tool at the same time: all serve the one that was first, also after a restart, and the other
-// one once the first is removed.
+// TestBucketOnePath lets servers put files with the same tool at the same time: all serve the file that was first, also after a restart, and the
+// other file once the first is removed.
 func TestBucketOnePath(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -282,7 +282,7 @@ func TestBucketOnePath(t *testing.T) {
 		if answers[first].code != 200 || answers[1-first].code == 200 {
 			t.Fatalf("got %v", answers)
 		}
-		t.Logf("round %d: the second one got %v", round, answers[1-first])
+		t.Logf("round %d: the second put got %v", round, answers[1-first])
 		all := append(all, startReplica(t, c.url(), nil))
 		served(t, all, path, fmt.Sprintf("v%d-%02d", first, round))
 		// A new version keeps the path.
@@ -294,7 +294,7 @@ func TestBucketOnePath(t *testing.T) {
 			t.Error(a)
 		}
 		left := "404"
-		if answers[1-first].code == 503 { // the second file is stored already
+		if answers[1-first].code == 503 { // the second file is already stored
 			left = fmt.Sprintf("v%d-%02d", 1-first, round)
 		}
 		served(t, all, path, left)
@@ -361,7 +361,7 @@ func TestBucketCutInPut(t *testing.T) {
 		eventually(t, "it is back", func() bool { return cut.put("math/add.wasm", module).code == 200 })
 		served(t, []*replica{one, cut}, "/math/add", text)
 		if a.code != 200 && a.code != 503 {
-			t.Errorf("%d: the put that was cut off got %v", i, a)
+			t.Errorf("%d: the interrupted put got %v", i, a)
 		}
 	}
 }
@@ -382,14 +382,14 @@ func TestObjectsUnanswered(t *testing.T) {
 	content.Close()
 	gate.held.Store(regexp.MustCompile("^_INBOX"))
 	if _, _, err := objects.Room(t.Context()); !errors.Is(err, state.ErrUnavailable) {
-		t.Errorf("the room of the bucket: %v", err)
+		t.Errorf("the size of the bucket: %v", err)
 	}
 	if _, err := objects.Get(t.Context(), "a", 1); !errors.Is(err, state.ErrUnavailable) {
 		t.Errorf("an object: %v", err)
 	}
 }
 
-// TestBucketCollect checks that exactly those contents are removed that no file and no version names, and the rest of interrupted puts.
+// TestBucketCollect checks that exactly the contents that no file and no version names are removed, and the parts of interrupted puts.
 func TestBucketCollect(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)
@@ -427,7 +427,7 @@ func TestBucketCollect(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 3 { // and one before it had stored the whole content
+	for range 3 { // another server was killed before it had stored the whole content
 		if _, err := js.Publish(t.Context(), "$O.toolsrv_tools.C.AAAAAAAAAAAAAAAAAAAAAA", []byte("half")); err != nil {
 			t.Fatal(err)
 		}
@@ -444,7 +444,7 @@ func TestBucketCollect(t *testing.T) {
 		return all
 	}
 	if removed, err := b.Collect(t.Context(), time.Hour); removed != 0 || err != nil {
-		t.Errorf("of what is young, %d were removed, %v", removed, err)
+		t.Errorf("%d recent contents were removed, %v", removed, err)
 	}
 	// The list may come from a node that is behind.
 	eventually(t, "all are there", func() bool { return len(names()) == 7 })
@@ -461,9 +461,9 @@ func TestBucketCollect(t *testing.T) {
 	}
 	info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter(">"))
 	if err != nil || len(info.State.Subjects) != 4 {
-		t.Errorf("left are %v, %v, want two objects with their chunks", info.State.Subjects, err)
+		t.Errorf("%v are left, %v, want two objects with their chunks", info.State.Subjects, err)
 	}
-	// If a record can't be read, nobody knows which contents it needs.
+	// If a record can't be read, it is unknown which contents it needs.
 	if _, err := s.Space(bucket.Space("tools")).Set(t.Context(), "new.wasm", []byte("\x02{}"), state.Any, state.SetOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -32,15 +32,15 @@ func TestBucketPutLost(t *testing.T) {
 		"without its bucket": func() error { return js.DeleteObjectStore(t.Context(), "toolsrv_tools") },
 	} {
 		if a := one.put("math/add.wasm", module); a.code != 200 || !strings.Contains(a.body, `"changed":false`) {
-			t.Errorf("%s: put the same before: %v", name, a)
+			t.Errorf("%s: put the same file before: %v", name, a)
 		}
 		if err := spoil(); err != nil {
 			t.Fatal(name, err)
 		}
 		if a := one.put("math/add.wasm", module); a.code != 200 || !strings.Contains(a.body, `"changed":true`) {
-			t.Errorf("%s: put the same: %v", name, a)
+			t.Errorf("%s: put the same file: %v", name, a)
 		}
-		fresh := startReplica(t, c.url(), nil) // its cache does not have the file
+		fresh := startReplica(t, c.url(), nil) // the replica's cache does not have the file
 		served(t, []*replica{fresh}, "/math/add", "v0001")
 		fresh.stop()
 	}

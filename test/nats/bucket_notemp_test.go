@@ -10,7 +10,7 @@ import (
 // TestBucketNoTemp puts a module and a script on a server without a folder for temporary files, as in a read-only container.
 func TestBucketNoTemp(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
-	for _, name := range []string{"TMPDIR", "TMP", "TEMP"} { // also the variables of Windows
+	for _, name := range []string{"TMPDIR", "TMP", "TEMP"} { // the last two are the variables of Windows
 		t.Setenv(name, none)
 	}
 	c := start(t, 1, nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestBucketPrograms runs the program twice: commands change modules and scripts of a bucket through one process, and the other one serves them, even
+// TestBucketPrograms runs two processes of the program: commands change modules and scripts of a bucket through one process, and the other process serves them, even
 // after the first is killed. A file outside the namespaces of the bucket is refused.
 func TestBucketPrograms(t *testing.T) {
 	testkit.NeedBuild(t, "go")
@@ -110,6 +110,6 @@ upload = true
 	served(t, all[1:], "/text/shout", "404")
 	command("", all[1], "rollback", "text/shout.py")
 	if got := all[1].ask("POST", "/text/shout", []byte(`{"words":"hi"}`)).body; got != `"HI!"` {
-		t.Errorf("what was put back answers %s", got)
+		t.Errorf("the restored version answers %s", got)
 	}
 }

@@ -28,7 +28,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
-// tool returns a module of about that many bytes with tools of these names, which answer with a text of five characters.
+// tool returns a module of about the given size, whose tools have these names and answer with a text of five characters.
 func tool(t testing.TB, text, namespace string, size int, names ...string) []byte {
 	t.Helper()
 	m := manifest.Manifest{ABI: manifest.ABI, Namespace: namespace}
@@ -188,7 +188,7 @@ func TestBucket(t *testing.T) {
 	}
 	slices.Sort(took)
 	t.Logf("a put of 100 KB is served by all three after p50 %v, p99 %v", took[puts/2], took[puts*99/100])
-	if p99 := took[puts*99/100]; p99 > 5*time.Second { // the bar is 1 s on a quiet machine
+	if p99 := took[puts*99/100]; p99 > 5*time.Second { // the limit is 1 s on a quiet machine
 		t.Errorf("p99 is %v", p99)
 	}
 	last := fmt.Sprintf("v%04d", puts)
@@ -217,7 +217,7 @@ func TestBucket(t *testing.T) {
 		}
 	}
 	if a := all[2].do("rollback", `{"path":"math/add","version":"`+digestOf(tool(t, last, "math", 100<<10, "add"))[:12]+`"}`); a.code != 200 {
-		t.Fatalf("rollback to the file's own: %v", a)
+		t.Fatalf("rollback to the file's own version: %v", a)
 	}
 	served(t, all, "/math/add", last)
 	if a := all[0].do("rollback", `{"path":"math/add"}`); a.code != 200 {

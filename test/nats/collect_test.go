@@ -65,12 +65,12 @@ func TestCollectBehind(t *testing.T) {
 		}
 		read, err := io.ReadAll(got)
 		if got.Close(); err != nil || !bytes.Equal(read, content) {
-			t.Fatalf("of the object %d came %d bytes, %v", i, len(read), err)
+			t.Fatalf("%d: the object has %d bytes, %v", i, len(read), err)
 		}
 	}
 }
 
-// TestFirstObjects has three replicas put objects when there is no bucket for them yet: each of them makes it, and all objects are there.
+// TestFirstObjects has three replicas put objects at once when there is no bucket for them yet: each replica tries to make it, and all objects are stored.
 func TestFirstObjects(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)

@@ -31,8 +31,8 @@ func open(t testing.TB, c *cluster, change func(o *nats.Options)) *nats.Store {
 	return s
 }
 
-// patient makes a replica wait longer for a node, since other steps of .ci/run may use the processors meanwhile. If nodes fail, a test waits as long
-// as a server does.
+// patient makes a replica wait longer for a node, since other steps of .ci/run may use the processors meanwhile. In tests with failing nodes, a
+// replica waits only as long as a server does.
 func patient(o *nats.Options) { o.Limit = 30 * time.Second }
 
 // TestConformance tests one replica, on one node and on three.

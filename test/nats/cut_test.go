@@ -24,7 +24,7 @@ type lossy struct {
 	mu    sync.Mutex
 	loses bool           // messages of consumers
 	lost  map[string]int // by consumer
-	lifts uint64         // a number that is added to the sequences of the stream
+	lifts uint64         // the number that is added to the sequence numbers of the stream
 	cut   int            // after how many messages of a new consumer the connection ends; 0 means never
 	came  map[string]int
 	cuts  int
@@ -220,13 +220,13 @@ func TestReadAnewCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject("$KV.toolsrv.e.YQ."+base64.RawURLEncoding.EncodeToString([]byte("7")))); err != nil {
-		t.Fatal(err) // as after an hour
+		t.Fatal(err) // the markers expire, as after an hour
 	}
 	way.set(false, 0)
 	if err := set(one, "b", "key"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the state has what came after that", func() bool {
+	eventually(t, "the state has the changes after that", func() bool {
 		_, ok, err := cut.Space("b").Get(t.Context(), "key", 10)
 		return ok && err == nil
 	})
@@ -235,9 +235,9 @@ func TestReadAnewCut(t *testing.T) {
 	}
 	way.set(false, keys/2)
 	eventually(t, "a write is taken", func() bool { return set(cut, "a", "1") == nil })
-	eventually(t, "the state has the keys that there are", has(keys-1))
+	eventually(t, "the state has exactly the existing keys", has(keys-1))
 	if _, ok, err := cut.Space("a").Get(t.Context(), "7", 10); ok || err != nil {
-		t.Errorf("the key that was deleted is there: %t, %v", ok, err)
+		t.Errorf("the deleted key exists: %t, %v", ok, err)
 	}
 	way.mu.Lock()
 	defer way.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/tokens"
 )
 
-// reads returns the options of a version that knows a form of tokens, and counts as present for a while.
+// reads returns the options of a version that can read a form of tokens, and that counts as present for a while.
 func reads(form byte, counts time.Duration) func(o *nats.Options) {
 	return func(o *nats.Options) { o.Forms, o.FormsFor = map[string]byte{"tokens": form, "audit": 1}, counts }
 }
@@ -59,7 +59,7 @@ func TestUpgrade(t *testing.T) {
 	old := []*nats.Store{open(t, c, reads(1, counts)), open(t, c, reads(1, counts))}
 	young := []*nats.Store{open(t, c, reads(2, counts)), open(t, c, reads(2, counts))}
 	until := time.Now().Add(2 * counts)
-	for time.Now().Before(until) { // for longer than a stopped version counts as present
+	for time.Now().Before(until) { // a stopped version counts as present for a shorter time
 		for _, s := range young {
 			if form := formOf(s, 2); form != 1 {
 				t.Fatalf("the newer version may write the form %d beside the older one", form)
@@ -114,7 +114,7 @@ func TestFirstForms(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
 	if s := open(t, c, reads(2, time.Hour)); formOf(s, 2) != 2 {
-		eventually(t, "its forms are written", func() bool { return formOf(s, 2) == 2 })
+		eventually(t, "the version's forms are written", func() bool { return formOf(s, 2) == 2 })
 	}
 	said := func(o *nats.Options) { o.Prefix = "before" }
 	before := open(t, c, said)
@@ -193,20 +193,20 @@ func TestUpgradeRace(t *testing.T) {
 			if !errors.Is(err, state.ErrNewer) {
 				t.Errorf("the older version is refused with %v", err)
 			}
-			eventually(t, "the newer version has heard what the older one has", func() bool { return formOf(young, 2) == 2 })
+			eventually(t, "the newer version has been told about the older one", func() bool { return formOf(young, 2) == 2 })
 			counts["refused"]++
 			continue
 		}
 		counts["let in"]++
 		time.Sleep(300 * time.Millisecond)
 		if form := formOf(young, 2); form != 1 {
-			t.Errorf("the older version has the state, and the newer one may write the form %d", form)
+			t.Errorf("the older version has opened the state, and the newer one may write the form %d", form)
 		}
 	}
 	t.Log(counts)
 }
 
-// TestManyStart starts many processes of a version at once: all use its form, and only a few have written that they know it.
+// TestManyStart starts many processes of a version at once: all use the version's form, and only a few have announced that they can read it.
 func TestManyStart(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -254,7 +254,7 @@ func TestOldService(t *testing.T) {
 		_ = s.Close()
 	}
 	if !errors.Is(err, state.ErrNewer) || !strings.Contains(err.Error(), "Use that version, or a newer one") {
-		t.Errorf("a start ends with %v", err)
+		t.Errorf("the start ends with %v", err)
 	}
 }
 
@@ -353,7 +353,7 @@ func TestUpgradePrograms(t *testing.T) {
 	}
 	for until := time.Now().Add(11 * time.Second); time.Now().Before(until); time.Sleep(time.Second) {
 		if got := add(); got != 1 {
-			t.Fatalf("beside the older version a token has the form %d", got)
+			t.Fatalf("while the older version runs, a token has the form %d", got)
 		}
 		if err := command(first, "tokens", "show", fmt.Sprint("token", made)); err != nil {
 			t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 // also hold back some of the messages that pass.
 type gate struct {
 	listener net.Listener
-	held     atomic.Pointer[regexp.Regexp]             // the subjects to hold back of what a node sends, or nil
+	held     atomic.Pointer[regexp.Regexp]             // the subjects of a node's messages to hold back, or nil
 	asks     atomic.Pointer[func(words []string) bool] // reports whether a message passes, given the words of its first line; or nil
 	mu       sync.Mutex
 	isShut   bool

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state/nats"
 )
 
-// TestLosingStream opens a state in streams that would lose parts of it by themselves, or would not accept all of it.
+// TestLosingStream opens a state in streams that would lose parts of the state by themselves, or would not accept all of it.
 func TestLosingStream(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -47,7 +47,7 @@ func TestLosingStream(t *testing.T) {
 }
 
 // TestStreamChanged lets somebody change the stream of a state while servers use it, so that it loses data. The state is cut off until the stream is
-// as before: then the copy has what is left.
+// as before: then the copy has the data that remains.
 func TestStreamChanged(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -67,17 +67,17 @@ func TestStreamChanged(t *testing.T) {
 	if _, err := js.UpdateStream(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is cut off", func() bool {
+	eventually(t, "the store is cut off", func() bool {
 		cut := s.CutOff()
 		return cut != nil && strings.Contains(cut.Why.Error(), "loses whatever is older than 100ms")
 	})
 	if _, err := space.Set(t.Context(), "later", nil, state.Any, state.SetOptions{}); err == nil || !strings.Contains(err.Error(), "set its max-age to 0") {
 		t.Errorf("a write: %v", err)
 	}
-	if _, there, err := space.Get(t.Context(), "lost", 10); !there || err != nil { // the known values are served
-		t.Errorf("what was known is there: %t, %v", there, err)
+	if _, there, err := space.Get(t.Context(), "lost", 10); !there || err != nil { // the store still serves the values that it has
+		t.Errorf("the known key exists: %t, %v", there, err)
 	}
-	eventually(t, "the stream has lost all", func() bool {
+	eventually(t, "the stream has lost everything", func() bool {
 		info, err := stream.Info(t.Context())
 		return err == nil && info.State.Msgs == 0
 	})
@@ -85,7 +85,7 @@ func TestStreamChanged(t *testing.T) {
 	if _, err := js.UpdateStream(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is whole again, without what was lost", func() bool {
+	eventually(t, "the store is no longer cut off, and lacks what was lost", func() bool {
 		keys, _, err := space.List(t.Context(), "", "", 10)
 		return s.CutOff() == nil && err == nil && !slices.Contains(keys, "lost")
 	})

@@ -127,7 +127,7 @@ func TestPathsCutOff(t *testing.T) {
 		eventually(t, "a server is cut off", func() bool { return cut.State.CutOff() != nil })
 		one.put("two")
 		cut.put("one")
-		eventually(t, "the first files are served", func() bool { return one.serves("two", 0)() && cut.serves("one", 0)() })
+		eventually(t, "each server serves its first file", func() bool { return one.serves("two", 0)() && cut.serves("one", 0)() })
 		one.put("one")
 		cut.put("two")
 		eventually(t, "each server has decided for itself", func() bool { return one.serves("two", 1)() && cut.serves("one", 1)() })
@@ -157,7 +157,7 @@ func TestPathsCutOff(t *testing.T) {
 	}
 }
 
-// TestPathsForeign lets somebody else write to the record: servers continue, and write it again when a file waits for a path.
+// TestPathsForeign lets somebody else write over the record: servers continue, and write the record again when a file waits for a path.
 func TestPathsForeign(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -175,11 +175,11 @@ func TestPathsForeign(t *testing.T) {
 		if _, err := space.Set(t.Context(), "files", []byte(record), state.Any, state.SetOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "what is foreign is written over", func() bool {
+		eventually(t, "the foreign record is replaced", func() bool {
 			e, ok, err := other.State.Store().Space(catalog.PathsSpace).Get(t.Context(), "files", state.MaxValue)
 			return err == nil && ok && (string(e.Value) == oneWaits || strings.HasPrefix(string(e.Value), oneWaits[:len(oneWaits)-2]))
 		})
-		eventually(t, "both serve the same", both("two"))
+		eventually(t, "both serve the same file", both("two"))
 	}
 	js, _ := raw(t, c)
 	kv, err := js.KeyValue(t.Context(), "toolsrv")
@@ -189,8 +189,8 @@ func TestPathsForeign(t *testing.T) {
 	if _, err := kv.PutString(t.Context(), "e.cGF0aHM.ZmlsZXM", "nothing of the kind"); err != nil { // "paths", "files"
 		t.Fatal(err)
 	}
-	eventually(t, "the record is there again", func() bool { return strings.HasPrefix(record(t, space), oneWaits[:len(oneWaits)-2]) })
-	// An operator decides for the other file.
+	eventually(t, "the record exists again", func() bool { return strings.HasPrefix(record(t, space), oneWaits[:len(oneWaits)-2]) })
+	// An operator chooses the other file.
 	if _, err := space.Set(t.Context(), "files", []byte("\x01"+`{"waits_for":{"two//x.wasm":["one//x.wasm"]}}`), state.Any, state.SetOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ type peer struct {
 	stop    func()
 }
 
-// newPeer starts a server, which stops when the test ends, unless it was stopped before.
+// newPeer starts a server, which stops when the test ends, if not before.
 func newPeer(t *testing.T, natsURL string, more ...*wasmtools.Tool) *peer {
 	t.Helper()
 	c := config.Default()
@@ -79,7 +79,7 @@ func (r *peer) ask(t *testing.T, method, path, body string) (status int, text st
 	return status, text
 }
 
-// send sends a request with some headers, each a name and then its value.
+// send sends a request with some headers, given as names and values in turn.
 func send(t *testing.T, method, url, body string, headers ...string) (status int, text string, answered http.Header) {
 	t.Helper()
 	q, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))

@@ -15,15 +15,15 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state/nats"
 )
 
-// A counted put is one of ten chunks, through a gate that counts what passes and loses some of it.
+// A counted put is one of ten chunks, through a gate that counts the messages that pass and loses some of them.
 type counted struct {
 	mu     sync.Mutex
 	sent   map[string]int
 	chunks int
-	reply  string // that the object's name is to be confirmed at
+	reply  string // the subject at which the put of the object's name is confirmed
 }
 
-// asks returns what a gate asks. lose reports whether a message is lost, by its subject; n is how many there were of its kind.
+// asks returns the function that decides for a gate which messages pass. lose reports whether a message is lost, given its subject and the number n of messages of its kind so far.
 func (l *counted) asks(lose func(kind string, n int) bool) *func(words []string) bool {
 	l.sent = map[string]int{}
 	kinds := map[string]int{}
@@ -51,8 +51,8 @@ func (l *counted) asks(lose func(kind string, n int) bool) *func(words []string)
 	return &asks
 }
 
-// TestPutLosesPart has one message of a put be lost, as a leader loses it when another one takes its place: the object is there all the same, whole, and
-// nothing is left of what was sent before.
+// TestPutLosesPart loses one message of a put, as can happen when the leader changes: the object is stored whole all the same, and nothing remains of
+// what was sent before.
 func TestPutLosesPart(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -87,7 +87,7 @@ func TestPutLosesPart(t *testing.T) {
 			}
 			defer got.Close()
 			if read, err := io.ReadAll(got); err != nil || !bytes.Equal(read, content) {
-				t.Errorf("%d bytes came that are not those that were put, or %v", len(read), err)
+				t.Errorf("got %d bytes that differ from those that were put, or the error %v", len(read), err)
 			}
 			store, js := objectsOf(t, c)
 			stream, err := js.Stream(t.Context(), "OBJ_toolsrv_tools")
@@ -101,14 +101,14 @@ func TestPutLosesPart(t *testing.T) {
 			if test.kind == "confirmation" && info.State.LastSeq != 11 {
 				t.Errorf("the name was stored twice")
 			}
-			if read, err := store.GetBytes(t.Context(), "object"); err != nil || !bytes.Equal(read, content) { // which checks what is said of it
+			if read, err := store.GetBytes(t.Context(), "object"); err != nil || !bytes.Equal(read, content) { // whose library checks the object's size and digest
 				t.Errorf("another client reads %d bytes, %v", len(read), err)
 			}
 		})
 	}
 }
 
-// TestPutSlow puts an object through a network that takes longer for it than for what a put waits at any time: it is sent once.
+// TestPutSlow puts an object through a network so slow that it takes longer than the timeout for a single message: the object is sent only once.
 func TestPutSlow(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -126,7 +126,7 @@ func TestPutSlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took < 6*time.Second {
-		t.Errorf("it took %v only", took)
+		t.Errorf("the put took only %v", took)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -60,7 +60,7 @@ func TestRatesOfAll(t *testing.T) {
 		t.Skip("it takes half a minute")
 	}
 	const rate = 200
-	c := start(t, 1, nil) // a client that is cut off from one node of several goes to another
+	c := start(t, 1, nil) // a client that is cut off from one of several nodes uses another
 	gate := newGate(t, c)
 	all := []*core.Service{serve(t, gate.url()), serve(t, c.url()), serve(t, c.url())}
 	p, err := wasmtools.NewPrincipal("ci", wasmtools.OriginToken, "*")
@@ -70,7 +70,7 @@ func TestRatesOfAll(t *testing.T) {
 	call := &wasmtools.Call{Principal: p.WithRate(wasmtools.Rate{Calls: rate, Period: time.Second}, nil)}
 	check := func(when string, want float64, asked ...int) {
 		t.Helper()
-		begun(t, all, call, 2, 5*rate, 5*rate, 5*rate) // the calls that may be made at once
+		begun(t, all, call, 2, 5*rate, 5*rate, 5*rate) // the burst
 		got := begun(t, all, call, 5, asked...)
 		t.Logf("%s: %.1f calls/s of %v", when, got, want)
 		if got < 0.9*want || got > 1.1*want {
@@ -83,7 +83,7 @@ func TestRatesOfAll(t *testing.T) {
 
 	gate.shut()
 	time.Sleep(2 * time.Second)
-	check("one is cut off", 2*rate, 2*rate, 2*rate, 2*rate)
+	check("one service is cut off", 2*rate, 2*rate, 2*rate, 2*rate)
 	gate.open()
 	eventually(t, "it is back", func() bool { return all[0].State.CutOff() == nil })
 	time.Sleep(2 * time.Second)
@@ -114,7 +114,7 @@ func TestRatesOfAll(t *testing.T) {
 	strangers.Wait()
 }
 
-// TestPeers sends a message to all processes of a state, and nobody else.
+// TestPeers sends a message to all processes of a state, and to no other process.
 func TestPeers(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)
@@ -155,7 +155,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestPeersStop ends subscriptions in every order, also during many messages, and before there is a connection.
+// TestPeersStop ends subscriptions in every order, also while many messages arrive, and before there is a connection.
 func TestPeersStop(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -167,7 +167,7 @@ func TestPeersStop(t *testing.T) {
 		var after atomic.Bool
 		stop := s.Hear("topic", func([]byte) {
 			if after.Load() {
-				t.Error("it is heard after the end")
+				t.Error("a message arrives after the end")
 			}
 		})
 		for range 2000 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestReady checks a server that is cut off from NATS: it answers calls and is ready, and says in /readyz and in its metrics that it is cut off.
+// TestReady checks a server that is cut off from NATS: it answers calls and is ready, and reports in /readyz and in its metrics that it is cut off.
 func TestReady(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)

@@ -132,7 +132,7 @@ func TestRestored(t *testing.T) {
 	ann, bob := add("ann"), add("bob")
 	revoke("bob")
 	turn(false)
-	eventually(t, "both servers have that", func() bool { return has(ann, true, true)() && has(bob, false, true)() })
+	eventually(t, "both servers have the change", func() bool { return has(ann, true, true)() && has(bob, false, true)() })
 	copied := backUp(t, conn, "KV_toolsrv") // while they run
 	revoke("ann")
 	eve := add("eve")
@@ -147,12 +147,12 @@ func TestRestored(t *testing.T) {
 	restore(t, conn, copied)
 	one, other = newPeer(t, c.url()), newPeer(t, c.url())
 	if !has(ann, true, true)() || !has(bob, false, true)() || !has(eve, false, true)() {
-		t.Error("the servers do not have what the copy has")
+		t.Error("the servers lack data of the copy")
 	}
 	if ends, err := other.service.Audit.Verify(t.Context(), nil); err != nil || ends.Last != 1 {
 		t.Errorf("the audit has %d entries, %v", ends.Last, err)
 	}
-	revoke("ann") // again, as after the copy
+	revoke("ann") // the same change again, as after the copy
 	turn(true)
 	late := add("late")
 	eventually(t, "changes are in force on both", func() bool {

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
-// TestReadAnewWhileWritten opens states while keys are written again and again: each has all keys from its beginning.
+// TestReadAnewWhileWritten opens states while keys are written again and again: each state has all keys as soon as it is open.
 func TestReadAnewWhileWritten(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)
@@ -37,7 +37,7 @@ func TestReadAnewWhileWritten(t *testing.T) {
 		for i := range spaces {
 			for n := range keys {
 				if _, found, err := other.Space(fmt.Sprint("a", i)).Get(t.Context(), fmt.Sprint(n), 1<<10); err != nil || !found {
-					t.Errorf("a state that has just begun: key %d was found: %t, %v", n, found, err)
+					t.Errorf("a state that was just opened: key %d was found: %t, %v", n, found, err)
 				}
 			}
 		}

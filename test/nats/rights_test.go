@@ -84,7 +84,7 @@ func TestRights(t *testing.T) {
 			_, err = objects.Collect(t.Context(), 0, func(string) bool { return false })
 		}
 		if s.Tell("topic", nil); warns {
-			eventually(t, "the log has a warning", func() bool { return strings.Contains(said.String(), "level=WARN") })
+			eventually(t, "the log has the warning", func() bool { return strings.Contains(said.String(), "level=WARN") })
 		}
 		return said.String(), err
 	}
@@ -98,7 +98,7 @@ func TestRights(t *testing.T) {
 		t.Run(do+" "+right, func(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
-			warns := strings.Contains(right, "toolsrv.toolsrv.") || strings.Contains(right, "CONSUMER.DELETE") // and everything else works
+			warns := strings.Contains(right, "toolsrv.toolsrv.") || strings.Contains(right, "CONSUMER.DELETE") // everything else works
 			log, err := use(t, publish, subscribe, warns)
 			said := "NATS doesn't allow this server's user to " + do + " " + right + ": give it that permission"
 			if warns {
@@ -160,8 +160,8 @@ func TestRightsInPage(t *testing.T) {
 	}
 	got = append(got, listed(bucket, "$JS.API.")...)
 	want := slices.Concat(stateRights, bucketRights, []string{
-		"tools", "$JS.API.>", // the bucket's name, and what gives all of the following
-		"$JS.API.INFO", "$JS.API.UPDATE", // only some servers need these
+		"tools", "$JS.API.>", // the bucket's name, and the wildcard that covers all of the following
+		"$JS.API.INFO", "$JS.API.UPDATE", // rights that only some servers need
 	})
 	slices.Sort(got)
 	slices.Sort(want)
@@ -179,8 +179,8 @@ func TestRightsInPage(t *testing.T) {
 	}
 }
 
-// TestNoRightToDelete opens states whose user can't delete consumers. Each consumer begins at some node, but must be at the leader: nobody waits
-// until the others have ended.
+// TestNoRightToDelete opens states whose user can't delete consumers. Consumers that begin at another node than the leader can't be used, and
+// end by themselves: opening does not wait for that.
 func TestNoRightToDelete(t *testing.T) {
 	_, url := startFor(t, 3, without(stateRights, "$JS.API.CONSUMER.DELETE.KV_toolsrv.>"), heardRights)
 	use := func() {
@@ -193,12 +193,12 @@ func TestNoRightToDelete(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	use() // this one makes the bucket
+	use() // this state makes the bucket
 	began := time.Now()
 	for range 8 {
 		use()
 	}
-	if took := time.Since(began); took > 8*time.Second { // two of three consumers begin elsewhere, each of which used to take two seconds
+	if took := time.Since(began); took > 8*time.Second { // two of three consumers begin at another node than the leader, and each used to cost two seconds
 		t.Errorf("it took %v", took)
 	}
 }
@@ -217,7 +217,7 @@ func TestConsumersGo(t *testing.T) {
 		stream, err := js.Stream(t.Context(), "KV_toolsrv")
 		return err == nil && stream.CachedInfo().State.Consumers == 0
 	})
-	if took := time.Since(began); took > 15*time.Second { // by themselves they end after 30
+	if took := time.Since(began); took > 15*time.Second { // by themselves, consumers end after 30 s
 		t.Errorf("it took %v", took)
 	}
 }

@@ -123,7 +123,7 @@ func TestFullAccount(t *testing.T) {
 		t.Errorf("read %d bytes, %t, %v", len(e.Value), ok, err)
 	}
 	if u, err := space.Usage(t.Context()); err != nil || u.Entries != int64(made-1) {
-		t.Errorf("the space holds %+v, %v, and %d were made", u, err, made-1)
+		t.Errorf("the space holds %+v, %v, and %d values were set", u, err, made-1)
 	}
 }
 
@@ -149,9 +149,9 @@ func TestTLS(t *testing.T) {
 	}{
 		{"all", ca, certificate, key, true},
 		{"no certificate", ca, "", "", false},
-		{"a certificate of somebody else", ca, otherCertificate, otherKey, false},
-		{"a server of somebody else", otherCA, certificate, key, false},
-		{"a server that the system does not know", "", certificate, key, false},
+		{"a certificate from another authority", ca, otherCertificate, otherKey, false},
+		{"a server from another authority", otherCA, certificate, key, false},
+		{"an authority that the system does not trust", "", certificate, key, false},
 		{"another one's key", ca, certificate, otherKey, false},
 		{"no certificates in the file", key, certificate, key, false},
 	} {
@@ -220,7 +220,7 @@ func full(t *testing.T, nodes int, ofAccount bool, size int) {
 	var fill sync.WaitGroup
 	for i := range 16 {
 		fill.Go(func() {
-			for n, failures := 0, 0; failures < 3; n++ { // so that even the last bytes are used
+			for n, failures := 0, 0; failures < 3; n++ { // smaller values follow, so that even the last bytes are used
 				key := fmt.Sprint(i, "/", n)
 				err := set(tool, key, make([]byte, size), quota)
 				switch {
@@ -237,7 +237,7 @@ func full(t *testing.T, nodes int, ofAccount bool, size int) {
 	}
 	fill.Wait()
 	t.Logf("%d values", len(made))
-	for i := range 20 { // each also changes the audit
+	for i := range 20 { // each operation also adds to the audit
 		if err := set(s.Space("audit"), fmt.Sprint(i), make([]byte, 300), state.Usage{}); err != nil {
 			t.Fatalf("entry %d of the audit: %v", i, err)
 		}
@@ -246,11 +246,11 @@ func full(t *testing.T, nodes int, ofAccount bool, size int) {
 		}
 	}
 	if deleted, err := tokens.Delete(t.Context(), "ann", state.Any); err != nil || !deleted {
-		t.Errorf("a token is revoked %t, %v", deleted, err)
+		t.Errorf("a token was revoked: %t, %v", deleted, err)
 	}
 	for range min(100, len(made)) {
 		if deleted, err := tool.Delete(t.Context(), <-made, state.Any); err != nil || !deleted {
-			t.Fatalf("a key is deleted %t, %v", deleted, err)
+			t.Fatalf("a key was deleted: %t, %v", deleted, err)
 		}
 	}
 	if size > 1000 { // otherwise the markers take the freed room for an hour

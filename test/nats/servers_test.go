@@ -104,7 +104,7 @@ var lastPort atomic.Int64
 
 func init() { lastPort.Store(rand.Int64N(1 << 20)) }
 
-// freePort returns a free port below 32768: Linux gives the ports above that to outgoing connections.
+// freePort returns a free port below 32768: Linux uses higher ports for outgoing connections.
 func freePort() int {
 	for {
 		port := 20000 + int(lastPort.Add(1)%12000)
@@ -125,7 +125,7 @@ func eventually(t testing.TB, what string, is func() bool) {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("it did not come to be that %s", what)
+			t.Fatalf("this did not become true: %s", what)
 		}
 	}
 }

@@ -120,16 +120,16 @@ func TestChanges(t *testing.T) {
 		slices.Sort(all)
 		p99 := all[len(all)*99/100]
 		t.Logf("%s: in force on all three after p50 %v, p99 %v", kind, all[len(all)/2], p99)
-		if p99 > time.Second { // the bar is 100 ms on a quiet machine
+		if p99 > time.Second { // the limit is 100 ms on a quiet machine
 			t.Errorf("%s: p99 is %v", kind, p99)
 		}
 	}
 }
 
-// TestSwitchedElsewhere lets one service switch what another one has just switched: it answers with the current state, or not at all.
+// TestSwitchedElsewhere lets one service switch what another one has just switched: it answers with the current switches, or not at all.
 func TestSwitchedElsewhere(t *testing.T) {
 	t.Parallel()
-	c := start(t, 3, func(o *server.Options) { o.Cluster.NoAdvertise = true }) // a client that is cut off from one node has no other to go to
+	c := start(t, 3, func(o *server.Options) { o.Cluster.NoAdvertise = true }) // with one node, a client that is cut off has no other to connect to
 	gate := newGate(t, c)
 	one, other := serve(t, c.url()), serve(t, gate.url())
 	change := func(off bool) *switches.Change {
@@ -144,12 +144,12 @@ func TestSwitchedElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		if isOff(other) != off || other.Switches.IsSo(change(!off)) {
-			t.Fatalf("after switch %d the other service has it otherwise", i)
+			t.Fatalf("after switch %d the other service has another state", i)
 		}
 	}
 	gate.shut()
 	if err := other.Switches.Refresh(t.Context()); !errors.Is(err, state.ErrUnavailable) {
-		t.Errorf("a service that is cut off tells what is switched, with the error %v", err)
+		t.Errorf("a service that is cut off lists the switches, with the error %v", err)
 	}
 }
 
@@ -257,13 +257,13 @@ func TestCutOffService(t *testing.T) {
 	gate.shut()
 	eventually(t, "the service is cut off", func() bool { return cut.State.CutOff() != nil })
 	if err := change(cut, true); !errors.Is(err, state.ErrUnavailable) || !strings.Contains(err.Error(), "cut off since") {
-		t.Errorf("a switch has the error %v", err)
+		t.Errorf("a switch fails with %v", err)
 	}
 	if _, _, err := cut.Tokens.Add(t.Context(), tokens.Spec{Name: "lost"}); !errors.Is(err, state.ErrUnavailable) {
-		t.Errorf("a token has the error %v", err)
+		t.Errorf("making a token fails with %v", err)
 	}
 	if err := cut.State.Broken(); err != nil || !isOff(cut) {
-		t.Errorf("a service that is cut off is broken: %v, and the tool is off: %t", err, isOff(cut))
+		t.Errorf("while it is cut off, the service is broken: %v, and the tool is off: %t", err, isOff(cut))
 	}
 	if err := change(one, true); err != nil {
 		t.Fatal(err)
@@ -273,7 +273,7 @@ func TestCutOffService(t *testing.T) {
 	eventually(t, "the service has what it missed", func() bool { return !isOff(cut) && cut.State.CutOff() == nil })
 	t.Logf("back after %v", time.Since(began))
 	if err := change(cut, false); err != nil {
-		t.Errorf("a switch, once it is back: %v", err)
+		t.Errorf("a switch after the reconnection: %v", err)
 	}
 
 	gate.shut()
@@ -295,8 +295,8 @@ func TestCutOffService(t *testing.T) {
 	}
 }
 
-// TestRevokedWhileCutOff revokes a token while one of two servers is cut off. That server accepts the token until it is back, and not a moment
-// longer; and it never takes the old token for a new one of the same name.
+// TestRevokedWhileCutOff revokes a token while one of two servers is cut off. That server accepts the token until it is connected again, and
+// not a moment longer. It never takes the old token for a new one of the same name.
 func TestRevokedWhileCutOff(t *testing.T) {
 	c := start(t, 1, nil)
 	gate := newGate(t, c)
@@ -319,8 +319,8 @@ func TestRevokedWhileCutOff(t *testing.T) {
 	}
 	for round := range 3 {
 		secret := add()
-		// A server that knows of no token yet lets everybody in.
-		eventually(t, "both take the token, and no other", func() bool { return taken(one, secret) && taken(cut, secret) && !taken(cut, "another") })
+		// A server that has no tokens yet lets everybody in.
+		eventually(t, "both accept the token, and no other", func() bool { return taken(one, secret) && taken(cut, secret) && !taken(cut, "another") })
 		_, _, session := mcp(t, http.MethodPost, cut.url, "", secret, beginSession)
 		gate.shut()
 		eventually(t, "a server is cut off", func() bool { return cut.service.State.CutOff() != nil })
@@ -328,17 +328,17 @@ func TestRevokedWhileCutOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		next := add()
-		eventually(t, "the other one does not take it", func() bool { return !taken(one, secret) && taken(one, next) })
+		eventually(t, "the other server does not accept it", func() bool { return !taken(one, secret) && taken(one, next) })
 		if had, has := taken(cut, secret), taken(cut, next); !had || has {
-			t.Errorf("round %d: the server that is cut off (%v) takes the token that it knew: %t, and the one that it can't know: %t", round, cut.service.State.CutOff(), had, has)
+			t.Errorf("round %d: the server that is cut off (%v) accepts the token that it knew: %t, and the token that it can't know: %t", round, cut.service.State.CutOff(), had, has)
 		}
 		gate.open()
-		eventually(t, "it is whole again", func() bool { return cut.service.State.CutOff() == nil })
+		eventually(t, "the server is no longer cut off", func() bool { return cut.service.State.CutOff() == nil })
 		if taken(cut, secret) || !taken(cut, next) {
-			t.Errorf("round %d: a server that says it is whole takes a token that was revoked, or not the new one", round)
+			t.Errorf("round %d: a server that is no longer cut off accepts a revoked token, or refuses the new one", round)
 		}
 		if status, _, _ := mcp(t, http.MethodPost, cut.url, session, next, callAdd); status != 404 {
-			t.Errorf("round %d: the new token has a session of the old one: %d", round, status)
+			t.Errorf("round %d: the new token can use a session of the old one: %d", round, status)
 		}
 		if _, err := one.service.Tokens.Revoke(t.Context(), "ann", state.Any); err != nil {
 			t.Fatal(err)

@@ -90,7 +90,7 @@ func TestSessionsOfAll(t *testing.T) {
 
 	three := newPeer(t, c.url())
 	if status, text, _ := mcp(t, http.MethodPost, three.url, id, "", callAdd); status != 200 {
-		t.Errorf("on a server that began later: %d %s", status, text)
+		t.Errorf("on a server that was started later: %d %s", status, text)
 	}
 
 	_, _, ended := mcp(t, http.MethodPost, one.url, "", "", beginSession)
@@ -108,7 +108,7 @@ func TestSessionsOfAll(t *testing.T) {
 	eventually(t, "the second server is cut off", func() bool { return two.service.State.CutOff() != nil })
 	works("while one is cut off", id)
 	_, _, late := mcp(t, http.MethodPost, two.url, "", "", beginSession)
-	works("begun on the one that is cut off", late)
+	works("begun on the server that is cut off", late)
 	gate.open()
 	works("after that", id)
 }
@@ -117,7 +117,7 @@ func TestSessionsOfAll(t *testing.T) {
 func TestSessionsOfTokens(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
-	one, two, last := newPeer(t, c.url()), newPeer(t, c.url()), newPeer(t, c.url()) // the last server never sees the session
+	one, two, last := newPeer(t, c.url()), newPeer(t, c.url()), newPeer(t, c.url()) // the last server never gets a request of the session
 	secrets := map[string]string{}
 	for _, name := range []string{"ann", "eve"} {
 		secret, _, err := one.service.Tokens.Add(t.Context(), tokens.Spec{Name: name, Scopes: []string{"*"}})
@@ -126,7 +126,7 @@ func TestSessionsOfTokens(t *testing.T) {
 		}
 		secrets[name] = secret
 	}
-	eventually(t, "both servers know the tokens", func() bool { // a server that knows of no token yet lets everybody in
+	eventually(t, "both servers know the tokens", func() bool { // a server that has no tokens yet lets everybody in
 		for who, want := range map[string]int{secrets["ann"]: 200, secrets["eve"]: 200, "nonsense": 401} {
 			if status, _, _ := mcp(t, http.MethodPost, two.url, "", who, beginSession); status != want {
 				return false
@@ -191,7 +191,7 @@ func TestClientOfAll(t *testing.T) {
 			t.Fatalf("%+v, %v", result, err)
 		}
 	}
-	time.Sleep(100 * time.Millisecond) // until its stream is open, which may be on either
+	time.Sleep(100 * time.Millisecond) // wait until the client's stream is open, on either server
 	for len(changed) > 0 {
 		<-changed
 	}
@@ -201,7 +201,7 @@ func TestClientOfAll(t *testing.T) {
 	select {
 	case <-changed:
 	case <-ctx.Done():
-		t.Error("the client did not hear of the change")
+		t.Error("the client was not told of the change")
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
@@ -244,13 +244,13 @@ func TestCancelOfAll(t *testing.T) {
 	}
 	select {
 	case <-ended:
-		t.Logf("it ended after %v", time.Since(began))
+		t.Logf("the call ended after %v", time.Since(began))
 	case <-time.After(10 * time.Second):
 		t.Error("the call goes on")
 	}
 }
 
-// TestSigningKeys starts processes at the same time, and one later: all have one key, which is in the state.
+// TestSigningKeys starts processes at the same time, and one later: all use the same key, which is in the state.
 func TestSigningKeys(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)

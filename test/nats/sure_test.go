@@ -46,10 +46,10 @@ func TestChangedElsewhere(t *testing.T) {
 		do(other, "tokens rotate", `{"name":"`+made.Token.ID+`"}`, nil)
 		do(one, "tokens scopes", `{`+name+`,"scopes":["b/*"]}`, nil)
 		var now struct{ Token struct{ Scopes []string } }
-		do(other, "tokens scopes", `{`+name+`,"scopes":["a/*"]}`, &now) // at the version that it knew
+		do(other, "tokens scopes", `{`+name+`,"scopes":["a/*"]}`, &now) // with the version that the server knew
 		do(one, "tokens rate", `{`+name+`,"rate":"7/s"}`, &now)
 		if got := strings.Join(now.Token.Scopes, " "); got != "a/*" {
-			t.Errorf("after another server has set the scopes they are %q", got)
+			t.Errorf("after another server has set the scopes, the answer has %q", got)
 		}
 		do(other, "tokens show", `{`+name+`}`, nil)
 		do(one, "tokens revoke", `{`+name+`}`, nil)

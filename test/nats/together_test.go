@@ -21,7 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestQuotaOfReplicas lets three replicas fill a space at once: the quota holds to the byte, and can be used up.
+// TestQuotaOfReplicas lets three replicas fill a space at once: the quota is exact to the byte, and can be used up.
 func TestQuotaOfReplicas(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)
@@ -56,7 +56,7 @@ func TestQuotaOfReplicas(t *testing.T) {
 	}
 	wg.Wait()
 	if made.Load() != entries || refused.Load() != 6*each-entries {
-		t.Errorf("%d were made and %d refused, want %d and %d", made.Load(), refused.Load(), entries, 6*each-entries)
+		t.Errorf("%d values were set and %d refused, want %d and %d", made.Load(), refused.Load(), entries, 6*each-entries)
 	}
 }
 
@@ -90,11 +90,11 @@ func TestCountOfReplicas(t *testing.T) {
 				done++
 				mu.Lock()
 				if seen[version] {
-					t.Errorf("the version %d came back", version)
+					t.Errorf("the version %d was used again", version)
 				}
 				seen[version] = true
 				mu.Unlock()
-				if other := fmt.Sprint(rand.IntN(5)); done%4 == 0 { // versions belong to the space, whatever else is in it
+				if other := fmt.Sprint(rand.IntN(5)); done%4 == 0 { // versions count up for the whole space
 					if _, err := space.Set(t.Context(), "other/"+other, nil, state.Any, state.SetOptions{}); err != nil {
 						t.Error(err)
 					}
@@ -127,21 +127,21 @@ func TestRefusedByTheNewest(t *testing.T) {
 			t.Fatalf("made twice: %v", err)
 		}
 		if e, ok, err := other.Get(t.Context(), key, 10); err != nil || !ok || e.Version != version {
-			t.Fatalf("after a conflict there is version %d, %t, %v; want %d", e.Version, ok, err, version)
+			t.Fatalf("after a conflict the version is %d, %t, %v; want %d", e.Version, ok, err, version)
 		}
 		if deleted, err := other.Delete(t.Context(), key, int64(version)); err != nil || !deleted {
 			t.Fatalf("deleted %t, %v", deleted, err)
 		}
 		if _, err := one.Set(t.Context(), key, nil, state.Absent, state.SetOptions{}); err != nil {
-			t.Fatalf("what was just deleted elsewhere can't be made: %v", err)
+			t.Fatalf("a key that was just deleted elsewhere can't be set: %v", err)
 		}
 		if deleted, err := other.Delete(t.Context(), key, state.Any); err != nil || !deleted {
-			t.Fatalf("what was just made elsewhere is not deleted: %t, %v", deleted, err)
+			t.Fatalf("a key that was just set elsewhere is not deleted: %t, %v", deleted, err)
 		}
 	}
 }
 
-// TestLargeValues stores values of all sizes around those that need several parts, and replaces them by others, while another replica reads.
+// TestLargeValues stores values of sizes around those from which several parts are needed, and replaces each with the others, while another replica reads.
 func TestLargeValues(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)
@@ -160,7 +160,7 @@ func TestLargeValues(t *testing.T) {
 				t.Fatal(err)
 			}
 			if ok && e.Version == version && string(e.Value) != string(value) {
-				t.Fatalf("%d bytes became %d others", size, len(e.Value))
+				t.Fatalf("%d bytes were read as %d different ones", size, len(e.Value))
 			}
 			return ok && e.Version == version
 		})
@@ -204,7 +204,7 @@ func TestForeign(t *testing.T) {
 		t.Fatal(err)
 	}
 	js, _ := raw(t, c)
-	head := "$KV.toolsrv.e.YQ.a2V5" // of "key" in "a"
+	head := "$KV.toolsrv.e.YQ.a2V5" // the subject of "key" in the space "a"
 	rubbish := [][]byte{nil, {0}, {1}, {2}, []byte("nothing of the kind"), append([]byte{1}, make([]byte, 12)...), append([]byte{1, 255}, make([]byte, 20)...),
 		append([]byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 0}, 1, 2, 3), append([]byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 255}, 1), make([]byte, 1<<20-1000)}
 	for _, subject := range []string{head, "$KV.toolsrv.e.YQ.%%%", "$KV.toolsrv.e.====", "$KV.toolsrv.e.YQ.a2V5.a.b.c", "$KV.toolsrv.something", "$KV.toolsrv.v.YQ.a2V5.1", "$KV.toolsrv.e.YQ.b3RoZXI"} {
@@ -218,15 +218,15 @@ func TestForeign(t *testing.T) {
 	if _, err := js.Publish(t.Context(), "$KV.toolsrv.e.YQ.bGllcw", append([]byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0}, 2)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the rubbish has come", func() bool {
+	eventually(t, "the foreign messages have arrived", func() bool {
 		_, ok, err := space.Get(t.Context(), "lies", 10)
 		return ok || errors.Is(err, state.ErrTooLarge)
 	})
 	if e, ok, err := space.Get(t.Context(), "key", state.MaxValue); ok || err != nil {
-		t.Errorf("what somebody has written over is read as %q, %v", e.Value, err)
+		t.Errorf("a key that somebody has written over is read as %q, %v", e.Value, err)
 	}
 	if _, _, err := space.Get(t.Context(), "lies", state.MaxValue); !errors.Is(err, state.ErrUnavailable) {
-		t.Errorf("a value without its parts is read with the error %v", err)
+		t.Errorf("reading a value without its parts fails with %v", err)
 	}
 	if now, err := space.Set(t.Context(), "key", []byte("again"), state.Any, state.SetOptions{}); err != nil || now <= version {
 		t.Errorf("set at version %d, %v", now, err)
@@ -236,7 +236,7 @@ func TestForeign(t *testing.T) {
 		t.Errorf("there are the keys %q, %v", keys, err)
 	}
 	var log testkit.Log
-	again := open(t, c, func(o *nats.Options) { o.Log = log.Logger(slog.LevelInfo) }) // a replica that starts with it
+	again := open(t, c, func(o *nats.Options) { o.Log = log.Logger(slog.LevelInfo) }) // a replica that starts with these messages
 	if e, _, err := again.Space("a").Get(t.Context(), "key", state.MaxValue); err != nil || string(e.Value) != "again" {
 		t.Errorf("got %q, %v", e.Value, err)
 	}
@@ -246,7 +246,7 @@ func TestForeign(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := again.Space("a").Set(t.Context(), "behind", nil, state.Any, state.SetOptions{}); err != nil { // this comes after all these messages
+	if _, err := again.Space("a").Set(t.Context(), "behind", nil, state.Any, state.SetOptions{}); err != nil { // this change comes after all these messages
 		t.Fatal(err)
 	}
 	if foreign, damaged := log.Count("is ignored, since toolsrv does not write such messages"), log.Count("can't be read, and counts as deleted"); foreign != 1 || damaged != 1 || log.Count("level=WARN") != 2 {
@@ -375,6 +375,6 @@ func TestRollup(t *testing.T) {
 		t.Error("the bucket is rolled up")
 	}
 	if _, ok, err := open(t, c, patient).Space("a").Get(t.Context(), "key", 10); !ok || err != nil {
-		t.Errorf("the key is there: %t, %v", ok, err)
+		t.Errorf("the key exists: %t, %v", ok, err)
 	}
 }

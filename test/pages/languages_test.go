@@ -84,7 +84,7 @@ func TestLanguages(t *testing.T) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(part, "<!-- "), " -->")
 		content, ok := names[name]
 		if !ok {
-			t.Errorf("%s has a part %q that nothing fills", page, name)
+			t.Errorf("%s has a placeholder %q that no result fills", page, name)
 		}
 		delete(names, name)
 		return "<!-- " + name + " -->\n" + strings.TrimSuffix(content, "\n") + "\n<!-- end -->"
@@ -228,7 +228,7 @@ var expected = []string{"AbortController", "Blob", "Buffer", "CompressionStream"
 
 func quoted(names []string) string { return `"` + strings.Join(names, `","`) + `"` }
 
-// nodeModules are the modules in Node's documentation.
+// nodeModules are the modules that Node's documentation lists.
 var nodeModules = []string{"assert", "async_hooks", "buffer", "child_process", "cluster", "console", "constants", "crypto", "dgram", "diagnostics_channel", "dns", "domain", "events", "fs", "fs/promises",
 	"http", "http2", "https", "inspector", "module", "net", "os", "path", "perf_hooks", "process", "punycode", "querystring", "readline", "repl", "stream", "string_decoder", "test", "timers",
 	"timers/promises", "tls", "tty", "url", "util", "v8", "vm", "wasi", "worker_threads", "zlib"}

@@ -87,7 +87,7 @@ func absolute(t *testing.T, path string) string {
 	return path
 }
 
-// released returns a function that replaces the released SDKs in a page by those beside the pages.
+// released returns a function that replaces the released SDKs in a page with the SDKs of this tree.
 func released(t *testing.T) *strings.Replacer {
 	t.Helper()
 	const sdk = "github.com/toolsrv/toolsrv/sdk/go"

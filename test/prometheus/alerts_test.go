@@ -20,11 +20,11 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// A fault is the fault that an alert is for.
+// A fault is the trouble that one alert reports.
 type fault struct {
 	// site returns the site that the server is started on.
 	site func(t *testing.T) site
-	// once, which may be nil, makes the fault. again is repeated until the alert fires.
+	// once, which may be nil, causes the fault. again is repeated until the alert fires.
 	once, again func(t *testing.T, m *monitor, r *served)
 }
 
@@ -100,7 +100,7 @@ func inNATS(t *testing.T) site {
 	return s
 }
 
-// crowd makes two calls of a tool that take as long as they may, so that one of them is refused.
+// crowd makes two calls of a tool that run until their time limit, so that one of them is refused.
 func crowd(t *testing.T, _ *monitor, r *served) {
 	var all sync.WaitGroup
 	var refused atomic.Int32
@@ -183,14 +183,14 @@ func lose(t *testing.T, m *monitor, r *served) {
 // variants is how many modules there are, whose code together does not fit into memory.
 const variants = 24
 
-// crowded makes modules with different code: an example with different data each.
+// crowded makes modules with different code: copies of an example, each with different data.
 func crowded(t *testing.T) site {
 	t.Helper()
 	s := site{server: "code_memory = '16MiB'", files: map[string][]byte{}}
 	module := testkit.Read(t, "../../examples/json/json.wasm")
 	word := []byte("slice index starts at ")
 	if !bytes.Contains(module, word) {
-		t.Fatal("the example does not have the data that it had")
+		t.Fatal("the example no longer has the expected data")
 	}
 	for n := range variants {
 		other := bytes.Replace(module, word, fmt.Appendf(nil, "slice index starts %03d", n), 1)
@@ -200,7 +200,7 @@ func crowded(t *testing.T) site {
 	return s
 }
 
-// inTurn calls each of these modules.
+// inTurn calls each of these modules, one after another.
 func inTurn(_ *testing.T, _ *monitor, r *served) {
 	for n := range variants {
 		r.post(fmt.Sprintf("/v%d/run", n), "{}")
@@ -251,7 +251,7 @@ func TestAlerts(t *testing.T) {
 	for _, part := range parts {
 		name, of, _ := strings.Cut(part, "\n")
 		if _, ok := all[name]; !ok {
-			t.Errorf("nothing makes %s fire", name)
+			t.Errorf("no fault makes %s fire", name)
 		}
 		for _, key := range []string{"for: ", "severity: ", "summary: ", "description: "} {
 			if !regexp.MustCompile(key + `\S`).MatchString(of) {
@@ -297,6 +297,6 @@ func TestAlerts(t *testing.T) {
 	})
 	healthy.call("/shop/echo", "{}", http.StatusOK)
 	if got := m.query(t, fmt.Sprintf(`max_over_time(ALERTS{instance="%s"}[1h])`, healthy.address)); len(got) > 0 {
-		t.Errorf("a server without a fault has had alerts: %v", got)
+		t.Errorf("a server without a fault had the alerts %v", got)
 	}
 }

@@ -44,8 +44,8 @@ func TestDashboard(t *testing.T) {
 	r := serve(t, s)
 	m.add(t, r.address)
 	m.awaits(t, `up{instance="%s"} == 1`, r.address)
-	// use uses the server in every way that a query is about. A file is changed only after its present code has been called: a file that changes all
-	// the time is not read.
+	// use uses the server in every way that a query measures. It changes a file only after calling the present code: a file that changes all the
+	// time is not read.
 	n := 0
 	use := func() {
 		if answered, _ := r.post(fmt.Sprintf("/late%03d/echo", n), "{}"); n == 0 || answered == http.StatusOK {
@@ -70,7 +70,7 @@ func TestDashboard(t *testing.T) {
 		t.Helper()
 		expression = replaced.Replace(expression)
 		if strings.Contains(expression, "$") {
-			t.Errorf("%s: a variable that there is not: %s", where, expression)
+			t.Errorf("%s: an unknown variable: %s", where, expression)
 			return
 		}
 		asked++
@@ -105,9 +105,9 @@ func TestDashboard(t *testing.T) {
 		finds("the variable "+v.Name, "count by ("+of[2]+") ("+of[1]+")")
 	}
 	if asked < 60 {
-		t.Errorf("%d queries were asked", asked)
+		t.Errorf("only %d queries were made", asked)
 	}
-	for _, a := range b.Annotations.List { // this may no longer be so
+	for _, a := range b.Annotations.List { // this may no longer be true
 		_ = m.query(t, replaced.Replace(a.Expr))
 	}
 }

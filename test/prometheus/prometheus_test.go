@@ -19,7 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// Files that a release brings.
+// Files that a release contains.
 const (
 	rules     = "../../deploy/helm/toolsrv/files/rules.yaml"
 	dashboard = "../../deploy/helm/toolsrv/files/dashboard.json"
@@ -46,7 +46,7 @@ type monitor struct {
 	targets []string
 }
 
-// watch starts Prometheus with the rules. Alerts fire as soon as their expressions are true, although those in the file wait for minutes.
+// watch starts Prometheus with the rules. Here alerts fire as soon as their expressions are true, although in the file they wait for minutes.
 func watch(t *testing.T) *monitor {
 	t.Helper()
 	m := &monitor{folder: t.TempDir()}

@@ -25,7 +25,7 @@ const (
 	master = "the-secret-of-the-master-0123456789"
 )
 
-// programs is the folder of the server's program.
+// programs is the folder with the server's program.
 var programs string
 
 // built builds that program when it is first needed.
@@ -53,7 +53,7 @@ type site struct {
 	tools  string            // and of [tools]
 	tables string            // further ones
 	files  map[string][]byte // in the tools directory
-	under  string            // a shell command before it, such as ulimit
+	under  string            // a shell command to run before the server, such as ulimit
 	unread bool              // start does not wait until all files are read
 	away   func()            // removes its state
 }
@@ -210,7 +210,7 @@ func large(t *testing.T) []byte {
 	module := guest(t, "shop")
 	declared := []byte{5, 3, 1, 0, 2} // the memory section: one memory of two pages, without a maximum
 	if bytes.Count(module, declared) != 1 {
-		t.Fatal("the guest's memory is not declared as it was")
+		t.Fatal("the guest's memory section is not the expected one")
 	}
 	return bytes.Replace(module, declared, []byte{5, 3, 1, 0, 100}, 1)
 }

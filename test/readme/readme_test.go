@@ -66,10 +66,10 @@ func TestThreeCommands(t *testing.T) {
 			took, most := time.Since(begin), time.Duration(float64(time.Minute)*busy(t))
 			t.Logf("from the first command to the first answer: %.1f s", took.Seconds())
 			if took > most {
-				t.Errorf("that is more than a minute of a quiet machine, and %.1f s of this one", most.Seconds())
+				t.Errorf("that is more than a minute on a quiet machine: the limit for this one is %.1f s", most.Seconds())
 			}
 			if !compiling.Load() {
-				t.Error("CPython was compiled for seconds, and nothing was said of it")
+				t.Error("CPython was compiled for seconds, and no message said so")
 			}
 		}
 	}
@@ -77,13 +77,13 @@ func TestThreeCommands(t *testing.T) {
 
 // TestSource runs the commands that README.md has for a checkout, in a copy of the repository and with a server on a different port. In place of make
 // run, which has a fixed port, it uses make build and make tools. make test would run this test itself, and a file that the commands leave behind
-// could disturb it, so git must see no such file.
+// could disturb it, so git must not see any such file.
 func TestSource(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and serves all examples: not with -short")
 	}
 	_, source, _ := cutAt(readmeBlocks(t), "make run")
-	// TestThreeCommands shows how it works with nothing compiled before.
+	// TestThreeCommands tests the case in which nothing was compiled before.
 	cache := t.TempDir()
 	if err := sandboxtest.ShareCode(cache); err != nil {
 		t.Fatal(err)
@@ -100,16 +100,16 @@ func TestSource(t *testing.T) {
 	embedded(t, clone)
 	address := start(t, clone, func(line string) {
 		if strings.Contains(line, "matches no tool") {
-			t.Errorf("a first run begins with a warning that is nobody's mistake: %s", line)
+			t.Errorf("a first run prints a warning although nothing is wrong: %s", line)
 		}
 	}, "bin/toolsrv", "openapi", "--config", "examples/toolsrv.toml", "--address", "127.0.0.1:0")
 	follow(t, clone, address, source[1], false)
 	if left := shell(t, clone, "git ls-files --others --modified --exclude-standard"); left != "" {
-		t.Errorf("after README.md's commands there are files that git would take up:\n%s", left)
+		t.Errorf("after README.md's commands there are files that git would add:\n%s", left)
 	}
 }
 
-// TestTests lets make test run a module with a test that takes long, one that needs a program, and one that fails: it reports each.
+// TestTests lets make test run a module with a long test, a test that needs a program, and a test that fails: make test reports each.
 func TestTests(t *testing.T) {
 	_, source, _ := cutAt(readmeBlocks(t), "make run")
 	clone := copyRepository(t)
@@ -153,7 +153,7 @@ func TestRust(t *testing.T) { t.Skip("there is no cargo") }
 func readmeBlocks(t *testing.T) []string {
 	t.Helper()
 	if testkit.Race(t) {
-		t.Skip("runs commands, and nothing of ours in this process: -race would see nothing")
+		t.Skip("runs only commands, and none of our code in this process: -race would find nothing")
 	}
 	for _, program := range []string{"bash", "make", "curl", "git", "tar"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -202,7 +202,7 @@ func follow(t *testing.T, dir, address, block string, wait bool) {
 	}
 }
 
-// pack returns a folder with an archive of this source's program. The folder in the archive has this name.
+// pack returns a folder with an archive of this source's program. The folder in the archive has the given name.
 func pack(t *testing.T, name string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -352,7 +352,7 @@ func start(t *testing.T, dir string, heard func(line string), program string, ar
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
-		t.Fatal("the server does not get ready")
+		t.Fatal("the server does not become ready")
 	}
 	close(read)
 	t.Fatal("the server ended without a line that says where it listens")
@@ -364,7 +364,7 @@ func busy(t *testing.T) float64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/loadavg")
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Log("the system does not tell how busy it is: the README's minute is not held")
+		t.Log("the system does not report how busy it is, so the README's minute is not checked")
 		return 60
 	}
 	load, parseErr := strconv.ParseFloat(string(bytes.Fields(text)[0]), 64)

@@ -25,7 +25,7 @@ import (
 type client struct {
 	program  string
 	settings string            // the content of a file settings.toml, if it needs one
-	before   string            // commands to run first, if any
+	before   string            // commands to run first, if there are any
 	pushes   map[string]string // ways to push guest.wasm, by their names
 	pulls    []string          // ways to get guest.wasm
 	copies   []copying
@@ -76,9 +76,9 @@ var clients = map[string]client{
 	"crane": {
 		program: "crane",
 		pushes: map[string]string{
-			"an image":              "append --oci-empty-base --new_layer module.tar --new_tag TO",
-			"an image of Docker's":  "append --new_layer module.tar --new_tag TO",
-			"a module for an image": "append --oci-empty-base --new_layer guest.wasm --new_tag TO",
+			"an image":                            "append --oci-empty-base --new_layer module.tar --new_tag TO",
+			"a Docker image":                      "append --new_layer module.tar --new_tag TO",
+			"a module in place of an image layer": "append --oci-empty-base --new_layer guest.wasm --new_tag TO",
 		},
 		pulls: []string{"export OURS guest.wasm"},
 		copies: []copying{
@@ -146,14 +146,14 @@ func TestClients(t *testing.T) {
 				c.run(t, material(t, module), theirs, line)
 				artifacts = append(artifacts, theirs)
 				if got := pull(t, open(t, host), theirs); !bytes.Equal(got, module) {
-					t.Errorf("%s: got %d bytes of what it has pushed", way, len(got))
+					t.Errorf("%s: pulled %d bytes of what the client has pushed", way, len(got))
 				}
 			}
 			for _, line := range c.pulls {
 				folder := t.TempDir()
 				c.run(t, folder, ours, line)
 				if got := testkit.Read(t, folder, "guest.wasm"); !bytes.Equal(got, module) {
-					t.Errorf("%q: it has pulled %d bytes", line, len(got))
+					t.Errorf("%q: the client has pulled %d bytes", line, len(got))
 				}
 			}
 			for i, way := range c.copies {
@@ -202,12 +202,12 @@ func callAll(t *testing.T, artifacts []oci.Reference) {
 	}
 }
 
-// run runs commands of the client in a folder. TO stands for the given artifact.
+// run runs commands of the client in a folder. In the commands, TO stands for the given artifact.
 func (c *client) run(t *testing.T, folder string, to oci.Reference, lines ...string) {
 	t.Helper()
 	program, err := exec.LookPath(c.program)
 	if err == nil {
-		program, err = filepath.Abs(program) // it is run in another folder
+		program, err = filepath.Abs(program) // the program is run in another folder
 	}
 	script, scriptErr := filepath.Abs("testdata/oras_client.py")
 	if err := errors.Join(err, scriptErr); err != nil {

@@ -151,7 +151,7 @@ func TestCosign(t *testing.T) {
 		}
 		at := host + "/acme/" + name + "@" + pushed.Manifest
 		if _, err := trusting.Verify(t.Context(), ref); err == nil {
-			t.Errorf("%s: got no error before it is signed", name)
+			t.Errorf("%s: got no error before the artifact was signed", name)
 		}
 		if form == "" {
 			if _, err := open(t, host).Sign(t.Context(), ref, key); err != nil {

@@ -100,7 +100,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestResetInPlace makes calls of growing size: all fit into the heap that toolsrv_warm has grown, so that no call costs an instance.
+// TestResetInPlace makes calls of growing size: all fit into the heap that toolsrv_warm has grown, so that no call makes a new instance necessary.
 func TestResetInPlace(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{unknown, wasip1} {
@@ -151,12 +151,12 @@ func TestWritten(t *testing.T) {
 			program := load(t, file)
 			told, err := program.Describe(t.Context())
 			if err != nil || !equal(told, section) {
-				t.Errorf("the module tells %s, %v, want what stands in the file: %s", told, err, section)
+				t.Errorf("the module returns %s, %v, want the manifest in the file: %s", told, err, section)
 			}
 			prepared := program.Tool("prepared", 1, limits.Limits{Timeout: time.Minute})
 			for range 3 {
 				if got, err := prepared.Call(t.Context(), sandbox.CallSpec{}); err != nil || string(got) != "1" {
-					t.Errorf("got %s, %v, want 1: warm runs once, and each call begins with what it left", got, err)
+					t.Errorf("got %s, %v, want 1: warm runs once, and each call begins with the state after that", got, err)
 				}
 			}
 		})
@@ -183,7 +183,7 @@ func TestDerived(t *testing.T) {
 	}
 }
 
-// equal compares two JSON texts without their space.
+// equal compares two JSON texts, ignoring white space.
 func equal(a, b []byte) bool {
 	var x, y bytes.Buffer
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())

@@ -3,7 +3,7 @@
 //
 //	systems GOOS/GOARCH,... DIR...
 //
-// It does not vet all packages, since for that the go command would compile them, many of them again for the tests of others.
+// It does not vet all packages: the go command would have to compile them, and many of them several times, for the tests of other packages.
 package main
 
 import (
@@ -147,7 +147,7 @@ func other(there, here []*listed) []string {
 	return slices.Compact(names)
 }
 
-// files are parsed once, whichever system and folder they are read for.
+// files has each file, parsed once for all systems and folders.
 type files struct {
 	set    *token.FileSet
 	parsed map[string]*ast.File
@@ -168,7 +168,7 @@ func (f *files) parse(name string) (*ast.File, error) {
 // A program has the types of packages, by their names in go list.
 type program struct {
 	*files
-	standard map[string]*types.Package // those of Go, which other folders share for the same system
+	standard map[string]*types.Package // the packages of Go, which other folders share for the same system
 	packages map[string]*types.Package // the others
 }
 
@@ -203,7 +203,7 @@ func (p *program) typed(all []*listed, system string) error {
 		if l.Module != nil && l.Module.GoVersion != "" {
 			config.GoVersion = "go" + l.Module.GoVersion
 		}
-		packages[l.ImportPath], _ = config.Check(name, p.set, files, nil) // the errors are in errs
+		packages[l.ImportPath], _ = config.Check(name, p.set, files, nil) // the errors go to errs
 	}
 	return errors.Join(errs...)
 }

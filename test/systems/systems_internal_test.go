@@ -18,7 +18,7 @@ func TestCheck(t *testing.T) {
 		t.Skip(err)
 	}
 	if runtime.GOOS == "windows" {
-		t.Skip("windows is at hand here")
+		t.Skip("this system is windows itself")
 	}
 	good := map[string]string{
 		"go.mod":         "module example.com/m\n\ngo 1.25\n",
@@ -33,12 +33,12 @@ func TestCheck(t *testing.T) {
 	for _, tt := range []struct{ name, file, text, want string }{
 		{name: "nothing is wrong"},
 		{"in a test", "m_more_test.go", "package m\n\nvar _ = Other\n", "undefined: Other"},
-		{"in another package's test", "use/v_test.go", "package use_test\n\nimport \"example.com/m\"\n\nvar _ = m.Other\n", "m.Other"},
-		{"in the body of a function", "apart/a.go", "package apart\n\nimport \"syscall\"\n\nfunc f() { syscall.Kill(1, 2) }\n", "syscall.Kill"},
+		{"a mistake in another package's test", "use/v_test.go", "package use_test\n\nimport \"example.com/m\"\n\nvar _ = m.Other\n", "m.Other"},
+		{"a mistake in the body of a function", "apart/a.go", "package apart\n\nimport \"syscall\"\n\nfunc f() { syscall.Kill(1, 2) }\n", "syscall.Kill"},
 		{"unused", "m_x_windows.go", "package m\n\nfunc f() { a := 1 }\n", "declared and not used"},
-		{"that only vet sees", "m_x_windows.go", "package m\n\nimport \"fmt\"\n\nfunc f() { fmt.Printf(\"%d\", \"x\") }\n", "%d"},
+		{"a mistake that only vet finds", "m_x_windows.go", "package m\n\nimport \"fmt\"\n\nfunc f() { fmt.Printf(\"%d\", \"x\") }\n", "%d"},
 		{"of syntax", "m_x_windows.go", "package m\n\nfunc {\n", "m_x_windows.go"},
-		{"in what is imported", "m_x_windows.go", "package m\n\nimport _ \"example.com/m/none\"\n", "example.com/m/none"},
+		{"a mistake in an import", "m_x_windows.go", "package m\n\nimport _ \"example.com/m/none\"\n", "example.com/m/none"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()

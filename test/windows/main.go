@@ -1,5 +1,5 @@
 // Command windows writes the DLL from which Go's runtime gets random numbers, for wine before 8.3, which lacks it. The DLL contains only the name of
-// a function, and which function of another DLL does the same.
+// one function, and the name of the function in another DLL that does its work.
 //
 //	go run ./test/windows ~/.wine/drive_c/windows/system32/bcryptprimitives.dll
 package main
@@ -77,6 +77,6 @@ func library(name, function, other string) []byte {
 
 func write(out *bytes.Buffer, parts ...any) {
 	for _, part := range parts {
-		_ = binary.Write(out, binary.LittleEndian, part) // of a fixed size, written to memory
+		_ = binary.Write(out, binary.LittleEndian, part) // writing a value of a fixed size to memory can't fail
 	}
 }

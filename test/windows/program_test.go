@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// patience is the longest wait, in which CPython can be compiled.
+// patience is the longest wait: long enough to compile CPython.
 const patience = 5 * time.Minute
 
 // A machine runs the program as windows/amd64, in a folder with tools.
@@ -32,7 +32,7 @@ func TestProgram(t *testing.T) {
 		t.Skip("make test-windows names the program in TOOLSRV_WINDOWS")
 	}
 	m := machine{t, program, t.TempDir()}
-	t.Cleanup(func() { _ = exec.Command("wineserver", "--kill").Run() }) // its own prefix, with no other program than ours
+	t.Cleanup(func() { _ = exec.Command("wineserver", "--kill").Run() }) // a prefix of its own, which has no other program than ours
 	testkit.Put(t, m.folder, "hash.wasm", testkit.Read(t, "../../examples/hash/hash.wasm"))
 	testkit.Put(t, m.folder, "hello.py", "from toolsrv import tool\n\n@tool\ndef hello(name: str) -> str:\n    \"Greets.\"\n    return f'Hello, {name}!'\n")
 	m.says("version", `windows/amd64`, "version")
@@ -52,7 +52,7 @@ func (m machine) command(arguments ...string) *exec.Cmd {
 // says runs the program to its end and returns its output.
 func (m machine) says(what, want string, arguments ...string) {
 	m.t.Helper()
-	// Not a pipe, which wine's own processes would keep open.
+	// The output goes to a file, since wine's own processes would keep a pipe open.
 	file, err := os.Create(filepath.Join(m.t.TempDir(), "out"))
 	if err != nil {
 		m.t.Fatal(err)
@@ -88,7 +88,7 @@ func (m machine) agent() {
 		if _, err := io.WriteString(in, message+"\n"); err != nil {
 			m.t.Fatal(err)
 		}
-		for answered && !strings.Contains(answer, `"id":`) { // an answer rather than a notification
+		for answered && !strings.Contains(answer, `"id":`) { // this is an answer, not a notification
 			if !lines.Scan() {
 				m.t.Fatalf("no answer to %s (%v)", message, lines.Err())
 			}
@@ -115,7 +115,7 @@ func (m machine) agent() {
 		m.t.Error(err)
 	}
 	if err := cmd.Wait(); err != nil {
-		m.t.Errorf("at the end of its input: %v", err)
+		m.t.Errorf("at the end of the input: %v", err)
 	}
 }
 
@@ -141,7 +141,7 @@ func (m machine) serve() {
 		}
 	}
 	if address == "" {
-		m.t.Fatalf("it does not listen:\n%s", &log)
+		m.t.Fatalf("the server does not listen:\n%s", &log)
 	}
 	go io.Copy(io.Discard, said)
 	m.eventually(address, "/hash/digest", `{"data": "abc"}`, "ba7816bf8f01cfea")

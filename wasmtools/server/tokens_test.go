@@ -58,7 +58,7 @@ func TestNamedTokens(t *testing.T) {
 	if after := document(r, secret); strings.Contains(version, `"securitySchemes"`) || !strings.Contains(after, `"securitySchemes":{"bearer":`) || strings.Contains(after, "/shop/trap") {
 		t.Errorf("the document is %s", after)
 	}
-	r.log.Wait(t, "a token whose checksum is wrong")
+	r.log.Wait(t, "its checksum does not fit")
 
 	next := *c
 	next.Auth.Tokens = []string{"plain"}

@@ -76,7 +76,7 @@ func TestAnnouncer(t *testing.T) {
 		"\nChanged: /one\n\nNot loaded, so the previous version stays in service: two.py\ntwo.py:1:2: no\n  x = = 1\n")
 	want("still", s.next([]*wasmtools.Tool{one, two}, broken), "")
 	want("gone", s.next([]*wasmtools.Tool{one}, broken), "\nGone: /two\n")
-	want("all gone", s.next(nil, wasmtools.Refusal{Source: "x.wasm", Err: errors.New("a file that is not a module")}),
+	want("all gone", s.next(nil, wasmtools.Refusal{Source: "x.wasm", Err: errors.New("is not a module")}),
 		"\nGone: /one\n\nNot served: x.wasm: is not a module\n\nNo tool.\n")
 
 	s = newAnnounced(t)

@@ -142,7 +142,7 @@ func TestPutScriptRefuses(t *testing.T) {
 		"far outside":                   {good, "a/../../add.ts", 3, "can't be the name"},
 		"absolute":                      {good, filepath.Join(dir, "new.ts"), 3, "can't be the name"},
 		"hidden":                        {good, ".add.ts", 3, "can't be the name"},
-		"a part":                        {good, "_add.ts", 3, "parts of other scripts, or tests"},
+		"a part":                        {good, "_add.ts", 3, "parts of others, or tests"},
 		"below a part":                  {good, "_parts/add.ts", 3, "parts of others, or tests"},
 		"a test":                        {good, "add.test.ts", 3, "parts of others, or tests"},
 		"in a package":                  {good, "package/add.py", 3, "a folder with __init__.py"},

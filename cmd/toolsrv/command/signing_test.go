@@ -115,7 +115,7 @@ func TestSigning(t *testing.T) {
 		want string
 	}{
 		{[]string{"verify", ref}, 2, "name who must have signed it: --key, or --issuer"},
-		{[]string{"verify", ref, "--issuer", "https://example.com", "--root", "root.json"}, 2, "an identity without its subject"},
+		{[]string{"verify", ref, "--issuer", "https://example.com", "--root", "root.json"}, 2, "an identity needs its subject"},
 		{[]string{"verify", ref, "--issuer", "https://example.com", "--root", "root.json", "--subject", "*"}, 2, "anybody"},
 		{[]string{"verify", ref, "--minimum", "1.2"}, 2, "name who must have signed it"},
 		{[]string{"verify", ref, "--key", public, "--minimum", "new"}, 2, "is not a version"},

@@ -1,5 +1,5 @@
-// Package page_test runs the page for Rust. It is apart from the other tests of Rust, since it compiles all crates for two projects of their own: it
-// runs again where the page, the SDK, or what makes and builds projects has changed.
+// Package page_test runs the page for Rust. It is separate from the other tests of Rust, since it compiles all crates for two separate projects: so
+// it runs again only if the page, the SDK, or the code that makes and builds projects has changed.
 package page_test
 
 import (
@@ -34,10 +34,10 @@ func TestPage(t *testing.T) {
 	}
 	const released = `toolsrv = "0.1"`
 	if page := string(testkit.Read(t, "../../../docs/rust.md")); strings.Count(page, released) != 1 || strings.Count(page, "cd count\n") != 1 {
-		t.Fatalf("docs/rust.md does not say %s and cd count once", released)
+		t.Fatalf("docs/rust.md does not have %s and cd count exactly once", released)
 	}
 	s := pagetest.NewShell(t)
-	s.Env = append(s.Env, "CARGO_NET_OFFLINE=true") // all crates are here
+	s.Env = append(s.Env, "CARGO_NET_OFFLINE=true") // all crates are on this machine
 	// The SDK is the one beside the page, not the last one that was released.
 	s.Follow("rust.md", strings.NewReplacer(released, `toolsrv = { path = "`+sdk+`/toolsrv" }`, "cd count\n", "cd count\ncargo() { '"+sdk+"/cargo.sh' \"$@\"; }\n"))
 	const want = `{"words":2,"characters":10}`

@@ -226,7 +226,7 @@ func TestPutRefuses(t *testing.T) {
 		"outside":                              {[]string{"put", good, "../x.wasm"}, m, 3, "can't be the name"},
 		"absolute":                             {[]string{"put", good, filepath.Join(dir, "x.wasm")}, m, 3, "can't be the name"},
 		"hidden":                               {[]string{"put", good, ".x.wasm"}, m, 3, "can't be the name"},
-		"another case":                         {[]string{"put", good, "SHOP.wasm"}, m, 3, "names that differ only in case"},
+		"another case":                         {[]string{"put", good, "SHOP.wasm"}, m, 3, "upper and lower case"},
 		"below a file":                         {[]string{"put", good, "shop.wasm/x.wasm"}, m, 3, "not a folder"},
 		"not a module, in a dry run":           {[]string{"put", broken, "new.wasm", "--dry-run"}, m, 3, "would be refused"},
 		"another version, dry":                 {[]string{"put", shop, "shop.wasm", "--dry-run", "--if-match", "none"}, m, 23, "was expected"},

@@ -134,8 +134,8 @@ var kinds = map[string]kind{
 // A probe calls one function of a capability.
 type probe struct {
 	tool, kind string
-	arguments  string // with URL for the world's
-	imports    string // the function of the raw guest that it stands for
+	arguments  string // in which URL stands for the world's address
+	imports    string // the function of the raw guest that the probe stands for
 }
 
 var probes = []probe{
@@ -218,10 +218,10 @@ func buildScript(t *testing.T, language, file string) []byte {
 	return module
 }
 
-// A state says what a tool declares, and what it was granted, of the kind that it tries.
+// A state says what a tool declares, and what it was granted, relative to the kind that it tries.
 type state struct {
 	name string
-	// declares and granted report whether a tool that tries one kind declares, or was granted, another or the same kind.
+	// declares and granted report whether a tool that tries the first kind declares, or was granted, the second kind.
 	declares, granted func(tried, kind string) bool
 	match             string
 	want              outcome
@@ -232,7 +232,7 @@ type outcome string
 
 const (
 	works   outcome = "it works"
-	refused outcome = "the function refuses it"
+	refused outcome = "the function refuses the use"
 	missing outcome = "the tool can't be called"
 )
 
@@ -246,10 +246,10 @@ var states = []state{
 	{"declared", same, never, "reach/*", missing},
 	{"granted", never, always, "reach/*", refused},
 	{"both", same, same, "reach/*", works},
-	{"both, and all else", always, always, "reach/*", works},
-	{"declared, and granted to another", same, same, "other/*", missing},
-	{"declared, and all else granted", same, others, "reach/*", missing},
-	{"granted, and all else declared and granted", others, always, "reach/*", refused},
+	{"declared and granted, like all other kinds", always, always, "reach/*", works},
+	{"declared, and granted to another tool", same, same, "other/*", missing},
+	{"declared, and all other kinds granted", same, others, "reach/*", missing},
+	{"granted, and all other kinds declared and granted", others, always, "reach/*", refused},
 }
 
 // TestNothingWithoutBoth makes guests in each language call each function of each capability. A function must work only if the tool declares the
@@ -290,7 +290,7 @@ func newGuest(t *testing.T, w *world, module []byte) *guest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(m.Close) // until then it keeps the code, which guests with other manifests share
+	t.Cleanup(m.Close) // until the end of the test it keeps the code, which guests with other manifests share
 	if err := m.Describe(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -360,10 +360,10 @@ func (g *guest) try(t *testing.T, p probe, s state) {
 		t.Errorf("%s, %s: missing %q, want %q", p.tool, s.name, lacking.Of(tool), kinds[p.kind].missing(g.world))
 	}
 	if g.world.visits.Load() != visits || g.world.calls.Load() != calls {
-		t.Errorf("%s, %s: it was refused, and has reached the server or the other tool", p.tool, s.name)
+		t.Errorf("%s, %s: the use was refused, and has reached the server or the other tool", p.tool, s.name)
 	}
 	if got := fmt.Sprint(string(result), err); strings.Contains(got, secretText) || strings.Contains(got, fileText) {
-		t.Errorf("%s, %s: it was refused, and got %s", p.tool, s.name, got)
+		t.Errorf("%s, %s: the use was refused, but got %s", p.tool, s.name, got)
 	}
 }
 
@@ -410,8 +410,8 @@ func TestProbesAreAll(t *testing.T) {
 	}
 }
 
-// TestEach requires of each capability of a server: one name for its need, its package, its import module and the key that grants it;
-// its page, a probe in every state, and a row for each key of its grants.
+// TestEach checks each capability of a server: its need, its package, its import module and the key that grants it have the same
+// name; its page says how it is declared; a probe tries it; and each key of its grants has a row.
 func TestEach(t *testing.T) {
 	t.Parallel()
 	page, keys := string(testkit.Read(t, "../../docs/capabilities.md")), string(testkit.Read(t, "../../docs/generated/keys.md"))
@@ -429,15 +429,15 @@ func TestEach(t *testing.T) {
 		if of := path.Base(reflect.TypeOf(k.New()).Elem().PkgPath()); of != k.Name {
 			t.Errorf("%s is in a package %s", k.Name, of)
 		}
-		if want := "toolsrv_" + k.Name + "_v1"; k.Set != nil && k.Module != want { // without a Set it has functions of WASI
+		if want := "toolsrv_" + k.Name + "_v1"; k.Set != nil && k.Module != want { // without a Set, its functions are those of WASI
 			t.Errorf("the import module of %s is %s, want %s", k.Name, k.Module, want)
 		}
 		if k.New().Keys("")[k.Name] == nil {
-			t.Errorf("%s is granted by no key of that name", k.Name)
+			t.Errorf("no key of the name %s grants the capability", k.Name)
 		}
 		for name := range k.New().Keys("") {
 			if owners[name] != "" {
-				t.Errorf("the key %s is of %s and of %s", name, owners[name], k.Name)
+				t.Errorf("the key %s belongs to both %s and %s", name, owners[name], k.Name)
 			}
 			if owners[name] = k.Name; !strings.Contains(keys, "\n| `"+name+"` | ") {
 				t.Errorf("docs/generated/keys.md has no row for the key %s of %s", name, k.Name)

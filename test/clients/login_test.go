@@ -15,7 +15,7 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// TestLogin lets a client find out from the service alone where to log in, log in with a code and PKCE, and call tools with the token that it gets.
+// TestLogin lets a client that knows only the service find out where to log in, log in with a code and PKCE, and call tools with the token that it gets.
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	issuer, err := mockoidc.Run()
@@ -43,10 +43,10 @@ func TestLogin(t *testing.T) {
 		}
 	}
 	good := login(ann)
-	want("who has logged in", good, "/shop/order", 422, "invalid_arguments")
-	want("a tool of others", good, "/till/open", 404, "not_found")
+	want("a user who has logged in", good, "/shop/order", 422, "invalid_arguments")
+	want("another group's tool", good, "/till/open", 404, "not_found")
 	want("a token with another signature", good[:len(good)-8]+"AAAAAAAA", "/shop/order", 401, "unauthorized")
-	want("somebody without a group", login(&mockoidc.MockUser{Subject: "eve", Groups: []string{"sales"}}), "/shop/order", 403, "")
+	want("a user without a group", login(&mockoidc.MockUser{Subject: "eve", Groups: []string{"sales"}}), "/shop/order", 403, "")
 
 	issuer.FastForward(-time.Hour)
 	want("a token that has expired", login(ann), "/shop/order", 401, "unauthorized")
@@ -64,7 +64,7 @@ func TestLogin(t *testing.T) {
 		}
 		select {
 		case <-deadline:
-			t.Fatal("a token by a new key is refused")
+			t.Fatal("a token signed with a new key is refused")
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
@@ -137,7 +137,7 @@ func (l *loginClient) login(t *testing.T) string {
 	return id
 }
 
-// fetch gets a document that needs no token.
+// fetch gets a document without showing a token.
 func fetch(t *testing.T, url string, to any) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)

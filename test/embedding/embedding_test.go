@@ -69,9 +69,9 @@ func TestOwnCapability(t *testing.T) {
 		{"declared only", `{"x-sensors":["hall"]}`, `x-sensors = ["roof"]`, "hall", "Tool /house/show was not granted what it needs: x-sensors hall"},
 		{"granted only", `{}`, `x-sensors = ["hall"]`, "hall", "The tool does not declare that it needs x-sensors"},
 		{"another one", `{"x-sensors":["hall"]}`, `x-sensors = ["hall", "roof"]`, "roof", `The tool does not declare that it needs the sensor "roof"`},
-		{"a form that it has not", `{"x-sensors":true}`, `x-sensors = ["hall"]`, "hall", "x-sensors (its need is not a list)"},
-		{"a name that it has not", `{"x-sensors":["a b"]}`, `x-sensors = ["hall"]`, "hall", `x-sensors ("a b" is not`},
-		{"one that nobody has", `{"x-other":{"a":1}}`, `x-sensors = ["hall"]`, "hall", "x-other (this server does not have it)"},
+		{"a form of need that the capability doesn't have", `{"x-sensors":true}`, `x-sensors = ["hall"]`, "hall", "x-sensors (its need is not a list)"},
+		{"an invalid name", `{"x-sensors":["a b"]}`, `x-sensors = ["hall"]`, "hall", `x-sensors ("a b" is not`},
+		{"a capability that no program has", `{"x-other":{"a":1}}`, `x-sensors = ["hall"]`, "hall", "x-other (this server does not have it)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -149,7 +149,7 @@ func pack(t *testing.T, own capability.Kind, module []byte, manifest string) []b
 	return packed
 }
 
-// A desk is a tool's grant of x-notes.
+// A desk is what a tool was granted by x-notes.
 type desk struct {
 	store   *capability.Store
 	secrets *capability.Secrets
@@ -175,7 +175,7 @@ func notes() capability.Kind {
 	}
 }
 
-// A noteRule only says that there is a grant.
+// A noteRule says only that there is a grant.
 type noteRule struct{ Allowed bool }
 
 func (r *noteRule) Keys(string) key.Table { return key.Table{"x-notes": key.Boolean(&r.Allowed)} }
@@ -231,7 +231,7 @@ func TestOwnCapabilityKeeps(t *testing.T) {
 	}
 }
 
-// TestOwnCapabilityRefused checks that a program can't add a capability that could be confused with another one: no configuration is read then.
+// TestOwnCapabilityRefused checks that a program can't add a capability that could be confused with another: then no configuration can be read.
 // Proves: Nothing without a grant
 func TestOwnCapabilityRefused(t *testing.T) {
 	t.Parallel()
@@ -249,15 +249,15 @@ func TestOwnCapabilityRefused(t *testing.T) {
 		want string
 	}{
 		{"a name without x-", change(func(k *capability.Kind) { k.Name = "sensors" }), "must begin with x-"},
-		{"a name of every server", change(func(k *capability.Kind) { k.Name = "kv" }), `two capabilities have the name "kv"`},
-		{"a name that is not one", change(func(k *capability.Kind) { k.Name = "x-a b" }), "is not a valid name"},
+		{"a name that every server has", change(func(k *capability.Kind) { k.Name = "kv" }), `two capabilities have the name "kv"`},
+		{"an invalid name", change(func(k *capability.Kind) { k.Name = "x-a b" }), "is not a valid name"},
 		{"no name", change(func(k *capability.Kind) { k.Name = "x-" }), "is not a valid name"},
 		{"the same twice", []capability.Kind{good, good}, `two capabilities have the name "x-sensors"`},
-		{"the functions of another", change(func(k *capability.Kind) { k.Module, k.Set = "toolsrv_kv_v1", nil }), "share the import module toolsrv_kv_v1"},
-		{"grants for functions that it has not", change(func(k *capability.Kind) { k.Module = "others_v1" }), "are in the import module sensors_v1"},
-		{"a key of another", []capability.Kind{good, other}, "the key x-sensors of a grant belongs to x-sensors and to x-other"},
+		{"another capability's functions", change(func(k *capability.Kind) { k.Module, k.Set = "toolsrv_kv_v1", nil }), "share the import module toolsrv_kv_v1"},
+		{"grants for functions that the capability doesn't have", change(func(k *capability.Kind) { k.Module = "others_v1" }), "are in the import module sensors_v1"},
+		{"another capability's key", []capability.Kind{good, other}, "the key x-sensors of a grant belongs to x-sensors and to x-other"},
 		{"no module", change(func(k *capability.Kind) { k.Module = "" }), "lacks its Module"},
-		{"nothing that opens it", change(func(k *capability.Kind) { k.Open = nil }), "lacks its Module, New or Open"},
+		{"a missing Open", change(func(k *capability.Kind) { k.Open = nil }), "lacks its Module, New or Open"},
 	} {
 		if _, err := config.Parse(nil, t.TempDir(), test.own...); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %s", test.name, err, test.want)

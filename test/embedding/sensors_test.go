@@ -11,8 +11,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 
-// sensors is a capability of a program's own: a tool reads the sensors of the program that it declares and was granted. read returns what
-// the sensor with a name shows.
+// sensors is a capability of a program's own: a tool reads those sensors of the program that it declares and was granted. read returns
+// the value of the sensor with a name.
 func sensors(read func(name string) string) capability.Kind {
 	const module = "sensors_v1"
 	return capability.Kind{
@@ -24,7 +24,7 @@ func sensors(read func(name string) string) capability.Kind {
 					answer.Fail(c, stack, answer.NotDeclared(c, "x-sensors"))
 					return
 				}
-				name := string(c.View(stack[0], uint64(min(uint32(stack[1]), 64)))) // first bound whatever a guest passes
+				name := string(c.View(stack[0], uint64(min(uint32(stack[1]), 64)))) // first limit the size of anything that a guest passes
 				if !slices.Contains(granted.list(), name) {
 					answer.Fail(c, stack, answer.Failf(answer.NotGranted, "The tool does not declare that it needs the sensor %q.", name))
 					return
@@ -53,7 +53,7 @@ func (r *rule) Keys(string) key.Table {
 
 func (r *rule) Shown() []key.Shown { return []key.Shown{key.Listed("x-sensors", r.sensors)} }
 
-// grant returns what a tool is granted of the names that it needs. A value of a comparable type needs no method Equal.
+// grant returns those of the names that a tool needs which it was granted. A value of a comparable type needs no method Equal.
 func grant(_ string, n wasmtools.Need, matching []capability.Given) (value any, missing []wasmtools.Missing) {
 	var granted names
 	for _, name := range n.Words {

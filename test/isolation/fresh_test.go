@@ -20,7 +20,7 @@ rolled = random.random()
 
 @tool
 def act() -> Any:
-    """Returns what is new."""
+    """Returns new values."""
     begun = time.monotonic()
     time.sleep(0.02)
     slept = (time.monotonic() - begun) * 1000
@@ -84,7 +84,7 @@ func TestDrawnAnew(t *testing.T) {
 					same = string(got.Same)
 				}
 				if string(got.Same) != same {
-					t.Errorf("what is the same in each call was %s, and is %s", same, got.Same)
+					t.Errorf("the value that is the same in each call was %s, and is now %s", same, got.Same)
 				}
 			}
 		})

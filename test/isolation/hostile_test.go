@@ -27,7 +27,7 @@ const (
 
 var pythonAttacks = []attack{
 	{"endless loop", "while True: pass", timeout},
-	{"endless loop that catches all", "while True:\n try:\n  while True: pass\n except BaseException: pass", timeout},
+	{"endless loop that catches everything", "while True:\n try:\n  while True: pass\n except BaseException: pass", timeout},
 	{"endless loop in finally", "try: 1/0\nfinally:\n while True: pass", timeout},
 	{"endless comprehension", "[0 for _ in iter(int, 1)].clear()", timeout + " " + memory},
 	{"endless sum", "sum(iter(int, 1))", timeout},
@@ -37,7 +37,7 @@ var pythonAttacks = []attack{
 	{"endless bool in C", "any(map(lambda x: 0, itertools.repeat(1)))", timeout},
 	{"endless deque", "collections.deque(itertools.repeat(0), maxlen=1)", timeout},
 	{"redos", "re.match('(a+)+$', 'a' * 60 + 'b')", timeout},
-	{"redos of a group", "re.match(r'(?:(?:a|a)*)*b', 'a' * 40)", timeout},
+	{"repeats of a group", "re.match(r'(?:(?:a|a)*)*b', 'a' * 40)", timeout},
 	{"huge power", "10 ** 10 ** 8", timeout + " " + memory},
 	{"huge digits", "str(7 ** 9999999)", failure + " " + timeout},
 	{"huge decimal", "decimal.getcontext().prec = 10**6\ndecimal.Decimal(2) ** decimal.Decimal('1e5') + decimal.Decimal(2).sqrt() + decimal.Decimal(3).ln()", anyhow},
@@ -47,8 +47,8 @@ var pythonAttacks = []attack{
 	{"sleep of asyncio", "asyncio.run(asyncio.sleep(3600))", timeout},
 	{"asyncio that spins", "async def spin():\n while True: await asyncio.sleep(0)\nasyncio.run(spin())", timeout},
 	{"asyncio that waits for nothing", "async def stuck(): await asyncio.Future()\nasyncio.run(stuck())", timeout + " " + failure},
-	{"anything for the host", "use = sys.modules['_toolsrv'].use\nfor name in ('http.send', 'kv.get', 'kv.set', 'kv.delete', 'kv.list', 'secrets.read', 'settings.read', 'tools.call', 'none', '', '\\0', 5, None):\n for first in (b'', 'x', '\\ud800', bytes(70000), bytearray(9), memoryview(b'abc')[::2], None, 5):\n  for x in (0, -1, 2**63 - 1, -2**63, 2**64, 1.5, None):\n   try: use(name, first, first, x, x)\n   except (TypeError, ValueError, OverflowError, BufferError): pass", "ok"},
-	{"much for the host", "use = sys.modules['_toolsrv'].use\nfor _ in range(1000): use('http.send', bytes(8 << 20), bytes(8 << 20))", "ok " + timeout + " " + memory},
+	{"arbitrary arguments to the host", "use = sys.modules['_toolsrv'].use\nfor name in ('http.send', 'kv.get', 'kv.set', 'kv.delete', 'kv.list', 'secrets.read', 'settings.read', 'tools.call', 'none', '', '\\0', 5, None):\n for first in (b'', 'x', '\\ud800', bytes(70000), bytearray(9), memoryview(b'abc')[::2], None, 5):\n  for x in (0, -1, 2**63 - 1, -2**63, 2**64, 1.5, None):\n   try: use(name, first, first, x, x)\n   except (TypeError, ValueError, OverflowError, BufferError): pass", "ok"},
+	{"large arguments to the host", "use = sys.modules['_toolsrv'].use\nfor _ in range(1000): use('http.send', bytes(8 << 20), bytes(8 << 20))", "ok " + timeout + " " + memory},
 	{"string bomb", "'x' * 10**9", memory},
 	{"larger string", "'x' * 10**10", failure},
 	{"list bomb", "[0] * 10**8", memory},
@@ -65,7 +65,7 @@ var pythonAttacks = []attack{
 	{"product", "list(itertools.product(range(100), repeat=9))", memory + " " + timeout},
 	{"recursion", "def f(): f()\nf()", failure},
 	{"recursion that is caught", "def f():\n try: f()\n except RecursionError: f()\nf()", anyhow},
-	{"recursion that is caught for ever", "def f():\n try: f()\n finally: f()\nf()", timeout + " " + failure},
+	{"recursion that is caught forever", "def f():\n try: f()\n finally: f()\nf()", timeout + " " + failure},
 	{"recursion limit", "sys.setrecursionlimit(10**9)\ndef f(): f()\nf()", memory + " " + timeout + " " + failure},
 	{"recursion limit through C", "sys.setrecursionlimit(10**9)\nclass A:\n def __repr__(s): return repr(s)\nrepr(A())", failure + " tool_stack " + memory},
 	{"recursion through sort", "sys.setrecursionlimit(10**9)\ndef f(x): return sorted([1], key=f)\nf(1)", failure + " tool_stack"},
@@ -86,7 +86,7 @@ var pythonAttacks = []attack{
 	{"output nested too deeply", "a = []\nfor _ in range(1500): a = [a]\nreturn a", output + " " + failure},
 	{"output that contains itself", "a = []\na.append(a)\nreturn a", failure},
 	{"output that is not a number", "return float('nan')", output + " " + failure},
-	{"output that is no JSON", "return object()", failure},
+	{"output that is not JSON", "return object()", failure},
 	{"output of half a character", "return '\\ud800'", "ok " + output + " " + failure},
 	{"output whose items spin", "class D(dict):\n def items(s):\n  while True: yield 1, 2\nreturn D(a=1)", anyhow},
 	{"log flood", "while True: print('x' * 1000)", timeout},
@@ -120,11 +120,11 @@ var pythonAttacks = []attack{
 	{"raise in a finalizer", "class D:\n def __del__(s): raise ValueError('x')\nD()", "ok"},
 	{"endless finalizer", "class D:\n def __del__(s):\n  while True: pass\nD()", timeout},
 	{"finalizer that comes back", "class D:\n def __del__(s): keep(D())\nD()", anyhow},
-	{"generator that does not close", "def g():\n while True:\n  try: yield\n  except GeneratorExit: pass\nx = g()\nnext(x)\ndel x", "ok"},
-	{"generator that closes for ever", "def g():\n try: yield\n finally:\n  while True: pass\nx = g()\nnext(x)\ndel x", timeout},
+	{"generator that refuses to close", "def g():\n while True:\n  try: yield\n  except GeneratorExit: pass\nx = g()\nnext(x)\ndel x", "ok"},
+	{"generator that closes forever", "def g():\n try: yield\n finally:\n  while True: pass\nx = g()\nnext(x)\ndel x", timeout},
 	{"output twice", "import _toolsrv\n_toolsrv.output(b'{')\n_toolsrv.output(b'x' * 10**8)", output + " " + memory},
-	{"output that is no JSON, at once", "import _toolsrv\n_toolsrv.output(b'{')\nreturn 1", "ok " + output},
-	{"failure that is no JSON", "import _toolsrv\n_toolsrv.fail(b'{')\nraise ValueError", failure + " " + output},
+	{"output that is not JSON, at once", "import _toolsrv\n_toolsrv.output(b'{')\nreturn 1", "ok " + output},
+	{"failure that is not JSON", "import _toolsrv\n_toolsrv.fail(b'{')\nraise ValueError", failure + " " + output},
 	{"deadline that is not a number", "import _toolsrv\n_toolsrv.progress(float('nan'), float('inf'), 'x' * 10**6)\n_toolsrv.log(10**6, 'x')\n_toolsrv.deadline()", "ok " + failure},
 	{"frozen main", "sys.modules.clear()\nbuiltins.__dict__.clear()", anyhow},
 	{"SDK taken apart", "import toolsrv._guest as g\nfor k in list(vars(g)): setattr(g, k, None)", anyhow},
@@ -137,15 +137,15 @@ var javascriptAttacks = []attack{
 	{"endless loop in finally", "try { throw 1; } finally { for (;;); }", timeout},
 	{"endless labels", "a: for (;;) { b: for (;;) continue a; }", timeout},
 	{"redos", "/(a+)+$/.exec('a'.repeat(60) + 'b')", timeout},
-	{"redos that is caught", "for (;;) { try { /(?:a|a)*b/.exec('a'.repeat(40)); } catch {} }", timeout},
+	{"slow regular expression that is caught", "for (;;) { try { /(?:a|a)*b/.exec('a'.repeat(40)); } catch {} }", timeout},
 	{"endless microtasks", "const f = () => Promise.resolve().then(f); await f();", timeout + " " + failure + " " + memory},
 	{"endless await", "for (;;) await null;", timeout},
 	{"endless thenable", "await { then(f) { for (;;); } }", timeout},
 	{"thenable of itself", "const t = { then(f) { f(t); } }; await t;", timeout + " " + memory},
 	{"promise that never settles", "await new Promise(() => {})", failure},
-	{"timer that is far", "await new Promise((r) => setTimeout(r, 3600_000))", timeout},
+	{"timer in the far future", "await new Promise((r) => setTimeout(r, 3600_000))", timeout},
 	{"interval", "await new Promise(() => setInterval(() => {}, 1))", timeout},
-	{"interval of no time", "await new Promise(() => setInterval(() => {}, 0))", timeout},
+	{"interval of zero", "await new Promise(() => setInterval(() => {}, 0))", timeout},
 	{"timers that make timers", "const f = () => { setTimeout(f); setTimeout(f); }; f(); await new Promise(() => {});", timeout + " " + memory},
 	{"timer that throws", "await new Promise(() => setTimeout(() => { throw new Error('x'); }))", failure},
 	{"rejection that nobody handles", "Promise.reject(new Error('x')); return 1;", failure},
@@ -216,7 +216,7 @@ var javascriptAttacks = []attack{
 	{"message that spins", "const e = new Error('x'); Object.defineProperty(e, 'message', { get() { for (;;); } }); throw e;", timeout},
 	{"message that is huge", "throw new Error('x'.repeat(1e7))", failure + " " + output},
 	{"stack that spins", "const e = new Error('x'); Object.defineProperty(e, 'stack', { get() { for (;;); } }); throw e;", timeout},
-	{"stack that is no string", "const e = new Error('x'); e.stack = 5; throw e;", failure},
+	{"stack that is not a string", "const e = new Error('x'); e.stack = 5; throw e;", failure},
 	{"error that causes itself", "const e = new Error('x'); e.cause = e; throw e;", failure},
 	{"trace that spins", "Error.prepareStackTrace = () => { for (;;); }; null.x;", timeout},
 	{"trace that throws", "Error.prepareStackTrace = () => { throw 1; }; null.x;", failure},
@@ -225,10 +225,10 @@ var javascriptAttacks = []attack{
 	{"toPrimitive that spins", "+{ [Symbol.toPrimitive]() { for (;;); } }", timeout},
 	{"species that spins", "const a = [1]; a.constructor = { [Symbol.species]: function () { for (;;); } }; a.map((x) => x);", timeout},
 	{"anything for the host", "const { use } = await import('#host'); const gone = new ArrayBuffer(9); gone.transfer(); const growing = new ArrayBuffer(9, { maxByteLength: 99 }); for (const name of ['http.send', 'kv.get', 'kv.set', 'kv.delete', 'kv.list', 'secrets.read', 'settings.read', 'tools.call', 'none', '', '\\0', 5, null, Symbol()]) for (const first of ['', '\\ud800', new ArrayBuffer(0), new ArrayBuffer(70000), gone, growing, new Uint8Array(3), null, 5, {}]) for (const x of [0, -1, 2 ** 63, -1n, 2n ** 64n, NaN, null, { valueOf() { growing.resize(0); gone.transfer?.(); throw 1; } }]) { try { use(name, first, first, x, x); } catch {} }", "ok"},
-	{"nothing for the host", "const { use } = await import('#host'); for (const args of [[], ['kv.get'], ['kv.set', 'a'], ['kv.list', undefined, undefined, 1n << 70n]]) { try { use(...args); } catch {} }", "ok"},
+	{"empty arguments to the host", "const { use } = await import('#host'); for (const args of [[], ['kv.get'], ['kv.set', 'a'], ['kv.list', undefined, undefined, 1n << 70n]]) { try { use(...args); } catch {} }", "ok"},
 	{"much for the host", "const { use } = await import('#host'); const body = new ArrayBuffer(8 << 20); for (let i = 0; i < 1000; i++) use('http.send', '{}', body);", "ok " + timeout + " " + memory},
 	{"headers without end", "const h = new Headers(); for (let i = 0; ; i++) h.append('a' + i, 'b'.repeat(1000));", memory + " " + timeout},
-	{"an event within itself", "const t = new EventTarget(); t.addEventListener('a', () => t.dispatchEvent(new Event('a'))); t.dispatchEvent(new Event('a'));", failure},
+	{"event dispatched within itself", "const t = new EventTarget(); t.addEventListener('a', () => t.dispatchEvent(new Event('a'))); t.dispatchEvent(new Event('a'));", failure},
 	{"import of a file", "await import('/etc/passwd')", failure},
 	{"import of node", "await import('node:fs')", failure},
 	{"module std", "return [typeof std, typeof os, typeof scriptArgs, typeof require, typeof process]", "ok"},
@@ -255,7 +255,7 @@ keep = kept.append
 
 @tool
 def act(attack: int = -1) -> Any:
-    """Does what it should not."""
+    """Does things that it should not do."""
     return ATTACKS[attack]() if attack >= 0 else "well"
 `
 
@@ -269,7 +269,7 @@ export const act = tool({
 });
 `
 
-// TestAttacks lets scripts do things that never end, and things that no script should do. Each call ends as it must, in time, and the next one works.
+// TestAttacks lets scripts do work that never ends, and things that no script should do. Each call ends as it must, in time, and the next one works.
 // Proves: Limits hold, one by one and in sum
 func TestAttacks(t *testing.T) {
 	if testing.Short() {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A leftover is something that a call may leave behind: code that leaves it, and an expression that finds it.
+// A leftover is something that a call may leave behind: code that leaves it behind, and an expression that finds it.
 type leftover struct{ name, leave, see string }
 
 var pythonLeftovers = []leftover{
@@ -169,7 +169,7 @@ SEE = %SEE%
 
 @tool
 def act(leave: int = -1, see: int = -1) -> Any:
-    """Leaves something, and sees whether it is there."""
+    """Leaves something behind, and checks whether it is there."""
     if leave >= 0:
         exec(LEAVE[leave], globals())
     return repr(eval(SEE[see], globals()))
@@ -267,7 +267,7 @@ export const act = tool({
 });
 `
 
-// filled fills the leftovers into a script.
+// filled puts the leftovers into a script.
 func filled(script string, all []leftover) string {
 	var leave, see []string
 	for _, l := range all {
@@ -308,7 +308,7 @@ func TestLeftovers(t *testing.T) {
 						break
 					}
 					if left == first {
-						t.Errorf("%s: the call that leaves it sees %s, as before", l.name, left)
+						t.Errorf("%s: the call that leaves it behind still sees %s", l.name, left)
 					}
 					if next, err := call(t, p, see, ample); err != nil || next != first {
 						t.Errorf("%s: the next call sees %s, %v, want %s", l.name, next, err, first)

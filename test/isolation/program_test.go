@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// A grammar has the parts from which programs in a language are made. NAME, OTHER, FIELD, NUMBER, TEXT and BODY are filled in.
+// A grammar has the parts from which programs in a language are made. The words NAME, OTHER, FIELD, NUMBER, TEXT and BODY in them are replaced.
 type grammar struct {
 	language   language
 	statements []string
@@ -256,7 +256,7 @@ func (g *grammar) write(r *rand.Rand) string {
 	return strings.Replace(g.program, "STATEMENTS", out.String(), 1)
 }
 
-// differ runs a generated program with some inputs, all in one instance again and again, and each in a program that was loaded for that call alone.
+// differ runs a generated program with some inputs: all of them in one instance, again and again, and each in a program that was loaded for that call alone.
 func (g *grammar) differ(t *testing.T, host *sandbox.Engine, seed uint64) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -315,7 +315,7 @@ func FuzzPrograms(f *testing.F) {
 	}
 	host := host(f)
 	for l, source := range well {
-		l.load(f, host, source) // made before fuzzing: after 10 s, the fuzzer says that an input hangs
+		l.load(f, host, source) // made before fuzzing, since the fuzzer says after 10 s that an input hangs
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, inPython bool) {
 		g := &javascriptGrammar

@@ -63,8 +63,8 @@ func (l language) load(t testing.TB, host *sandbox.Engine, source string) *sandb
 	return p
 }
 
-// shared is the sandbox of the tests that run at the same time, with a script in each language that keeps its engine's code: it takes
-// seconds to compile.
+// shared is the sandbox of the tests that run at the same time, with a script in each language, which keeps the engine's code, since
+// compiling that takes seconds.
 var shared struct {
 	sync.Mutex
 	host  *sandbox.Engine
@@ -103,13 +103,13 @@ func host(t testing.TB) *sandbox.Engine {
 	return shared.host
 }
 
-// well are scripts that answer.
+// well are scripts that work.
 var well = map[language]string{
 	python:     "from toolsrv import tool\n@tool\ndef f() -> str:\n    \"\"\"Answers.\"\"\"\n    return 'well'\n",
 	javascript: "import { tool } from 'toolsrv';\nexport const f = tool({ description: 'Answers.', run: () => 'well' });\n",
 }
 
-// ample are limits that nothing here should come near to.
+// ample are limits that no test here should come near.
 var ample = limits.Limits{Timeout: time.Minute, Concurrency: 1}
 
 // call calls the only tool of a script.

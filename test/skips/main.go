@@ -33,7 +33,7 @@ func main() {
 	}
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {
-		os.Exit(failed.ExitCode()) // go test has printed why
+		os.Exit(failed.ExitCode()) // go test has already printed why
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "skips:", err)
@@ -70,7 +70,7 @@ func runRest(run string, arguments []string) error {
 	if err != nil || len(tests) == 0 {
 		return err
 	}
-	fmt.Printf("%d tests of %d packages, which %s has skipped, or which showed less there\n", len(tests), len(packages), run)
+	fmt.Printf("%d tests of %d packages, which %s has skipped, or which checked less there\n", len(tests), len(packages), run)
 	return runTests(slices.Concat(arguments, []string{"-run", "^(" + strings.Join(tests, "|") + ")$"}, packages))
 }
 
@@ -97,10 +97,10 @@ func rest(results io.Reader, run string) (tests, packages []string, err error) {
 type event struct {
 	Action, Package, Test, Output string
 	Key                           string // of an attribute
-	ImportPath                    string // output of a build
+	ImportPath                    string // the output of a build
 }
 
-// A result is a line of the file: a test that was skipped, or that has passed, perhaps with less to show than it could; or, where Test is "", a
+// A result is a line of the file: a test that was skipped, or that has passed, perhaps after checking less than it could; or, if Test is "", a
 // package that has passed or failed, which test/steps remembers.
 type result struct {
 	Run, Package, Test string
@@ -115,7 +115,7 @@ func follow(events io.Reader, out, file io.Writer, run string) error {
 	results := json.NewEncoder(file)
 	outputs := map[[2]string][]string{} // the output of tests that have not passed, by package and test
 	order := map[string][]string{}      // their names, by package
-	less := map[[2]string]bool{}        // tests that have said that they check less
+	less := map[[2]string]bool{}        // tests that have reported that they check less
 	lines := bufio.NewScanner(events)
 	lines.Buffer(nil, 64<<20)
 	var errs []error
@@ -153,14 +153,14 @@ func follow(events io.Reader, out, file io.Writer, run string) error {
 				errs = append(errs, results.Encode(result{Run: run, Package: e.Package}))
 			}
 			if all := outputs[key]; len(all) > 0 {
-				fmt.Fprint(out, all[len(all)-1]) // ok, and how long it took
+				fmt.Fprint(out, all[len(all)-1]) // "ok", and how long the package took
 			}
 		}
 	}
 	return errors.Join(append(errs, lines.Err())...)
 }
 
-// reason returns the message of a skipped test without its place.
+// reason returns the message of a skipped test, without its position in the source.
 func reason(output []string) string {
 	var said []string
 	for _, line := range output {

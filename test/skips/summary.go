@@ -17,7 +17,7 @@ type skip struct {
 }
 
 // show writes the summary: first the tests that were skipped in all runs, and then those that ran in at least one. A
-// test that passed with some of its subtests skipped does not make up for them.
+// test that passed although some of its subtests were skipped does not count as a run of those subtests.
 func show(out io.Writer, results io.Reader) error {
 	skips, passed := map[string]*skip{}, map[string]bool{}
 	for decoder := json.NewDecoder(results); ; {

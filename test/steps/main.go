@@ -43,7 +43,7 @@ func run(arguments []string) error {
 	}
 	c := &ci{tree: t, out: os.Stdout, today: time.Now().UTC().Format(time.DateOnly), noted: os.Getenv("SKIPS"), pairs: runtime.NumCPU() > 1}
 	c.make = func(out io.Writer, arguments []string) error {
-		cmd := exec.Command("make", append([]string{"--keep-going"}, arguments...)...) // what passes need not run again
+		cmd := exec.Command("make", append([]string{"--keep-going"}, arguments...)...) // steps that pass need not run again
 		cmd.Stdout, cmd.Stderr, cmd.Env = out, out, c.environment()
 		return cmd.Run()
 	}

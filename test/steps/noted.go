@@ -16,10 +16,10 @@ type note struct {
 	Skipped, Less, Failed bool
 }
 
-// racing is the run with the race detector, in which some tests are skipped or check less: another run makes up for that.
+// racing is the run with the race detector, in which some tests are skipped or check less: another run has to run these in full.
 const racing = "race"
 
-// soFar returns the size of the notes so far.
+// soFar returns the present size of the notes, in bytes.
 func (c *ci) soFar() int64 {
 	info, err := os.Stat(c.noted)
 	if err != nil {

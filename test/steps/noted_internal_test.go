@@ -22,7 +22,7 @@ func TestPart(t *testing.T) {
 	wrong := errors.New("exit status 2")
 	for _, c := range []struct {
 		name, before, notes string
-		change              string // the file that changes meanwhile
+		change              string // the file that is changed while the steps run
 		again               string // the packages that run again
 		want                string // in the error
 	}{
@@ -32,15 +32,15 @@ func TestPart(t *testing.T) {
 		{name: "none", again: "imported pkg"},
 		{name: "both, before", before: `{"Run":"test",` + pkg + `} {"Run":"test",` + imported + `}`, again: "imported pkg"},
 		{name: "a test passed", notes: `{"Run":"test",` + pkg + `,"Test":"TestIt"}`, again: "imported pkg"},
-		{name: "a test was skipped for good", notes: `{"Run":"test",` + pkg + `,"Test":"TestIt","Skipped":true} {"Run":"test",` + pkg + `}`, again: "imported"},
+		{name: "a test was skipped in every run", notes: `{"Run":"test",` + pkg + `,"Test":"TestIt","Skipped":true} {"Run":"test",` + pkg + `}`, again: "imported"},
 		{name: "one was raced", notes: `{"Run":"race",` + pkg + `,"Test":"TestIt"} {"Run":"race",` + pkg + `}`, again: "imported"},
 		{name: "its test was skipped there", notes: `{"Run":"race",` + pkg + `,"Test":"TestIt","Skipped":true} {"Run":"race",` + pkg + `}`, again: "imported pkg"},
-		{name: "its test showed less there", notes: `{"Run":"race",` + pkg + `,"Test":"TestIt","Less":true} {"Run":"race",` + pkg + `}`, again: "imported pkg"},
+		{name: "its test checked less there", notes: `{"Run":"race",` + pkg + `,"Test":"TestIt","Less":true} {"Run":"race",` + pkg + `}`, again: "imported pkg"},
 		{name: "and the rest passed", notes: `{"Run":"race",` + pkg + `,"Test":"TestIt","Less":true} {"Run":"race",` + pkg + `} {"Run":"test",` + pkg + `}`, again: "imported"},
 		{name: "and the rest failed", notes: `{"Run":"race",` + pkg + `,"Test":"TestIt","Less":true} {"Run":"race",` + pkg + `} {"Run":"test",` + pkg + `,"Failed":true}`, again: "imported pkg"},
 		{name: "raced in vain", notes: `{"Run":"race",` + pkg + `,"Failed":true} {"Run":"test",` + pkg + `}`, again: "imported pkg"},
 		{name: "another's", notes: `{"Run":"test","Package":"example.com/other/pkg"}`, again: "imported pkg"},
-		{name: "of a step beside it", notes: `{"Run":"emulated",` + pkg + `} {"Run":"test",` + imported + `} {"Run":"emulated",` + imported + `,"Failed":true}`, again: "pkg"},
+		{name: "notes of a step in parallel", notes: `{"Run":"emulated",` + pkg + `} {"Run":"test",` + imported + `} {"Run":"emulated",` + imported + `,"Failed":true}`, again: "pkg"},
 		{name: "torn", notes: `{"Run":"test",` + pkg + `} {"Run":"te`, again: "imported pkg", want: "read which packages have passed"},
 		{name: "its files changed", notes: `{"Run":"test",` + pkg + `} {"Run":"test",` + imported + `}`, change: "pkg/pkg.go", again: "imported pkg", want: "has changed while they ran"},
 	} {
@@ -60,10 +60,10 @@ func TestPart(t *testing.T) {
 			ci.noted = filepath.Join(t.TempDir(), "noted")
 			writeNotes(t, ci.noted, c.before)
 			if err := ci.run(false); !errors.Is(err, wrong) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want what make said, and %q", err, c.want)
+				t.Errorf("got %v, want make's error, and %q", err, c.want)
 			}
 			if told := strings.Contains(out.String(), "PASSED, as "); told != (c.again != "imported pkg") {
-				t.Errorf("it is told %v that packages have passed:\n%s", told, out)
+				t.Errorf("the output says %v that packages have passed:\n%s", told, out)
 			}
 			if c.change != "" {
 				testkit.Put(t, ci.tree.root, c.change, example[c.change])
@@ -76,12 +76,12 @@ func TestPart(t *testing.T) {
 			if err := ci.run(false); err != nil {
 				t.Fatal(err)
 			}
-			want := []string{"fuzz F=pkg", "serve"} // what comes after it
+			want := []string{"fuzz F=pkg", "serve"} // the packages that run afterwards
 			if c.again != "" {
 				want = append([]string{"setup", "test P=" + c.again}, want...)
 			}
 			if !slices.Equal(*calls, want) {
-				t.Errorf("then it made %q, want %q", *calls, want)
+				t.Errorf("then the targets were %q, want %q", *calls, want)
 			}
 		})
 	}
@@ -116,12 +116,12 @@ func TestSkipsNotes(t *testing.T) {
 	}
 	c.make = byMake
 	if err := c.run(false); err == nil {
-		t.Error("a step has passed one of whose packages fails")
+		t.Error("a step has passed although one of its packages fails")
 	}
 	testkit.Put(t, c.tree.root, "torn/a_test.go", test)
 	reopen(t, c, c.tree.root)
 	if err := c.run(false); err == nil {
-		t.Error("a step has passed one of whose packages fails still")
+		t.Error("a step has passed although one of its packages still fails")
 	}
 	testkit.Put(t, c.tree.root, "red/a_test.go", test)
 	reopen(t, c, c.tree.root)
@@ -129,7 +129,7 @@ func TestSkipsNotes(t *testing.T) {
 		t.Error(err)
 	}
 	if want := []string{"test P=fine red skipped torn", "test P=red torn", "test P=red"}; !slices.Equal(*calls, want) {
-		t.Errorf("made %q, want %q", *calls, want)
+		t.Errorf("the targets were %q, want %q", *calls, want)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // A source is a package of this tree.
 type source struct {
 	ImportPath                                  string
-	Dir                                         string // later relative to the root, with slashes
+	Dir                                         string // at first absolute; later relative to the root, with slashes
 	Imports, TestImports, XTestImports          []string
 	EmbedFiles, TestEmbedFiles, XTestEmbedFiles []string
 }
@@ -25,7 +25,7 @@ type source struct {
 // read returns the files of the package in a folder, or of all packages below it if it ends in /..., and of what they import from this
 // tree. With tests it adds the files of their tests, and of what those import. The tests of what is imported don't count. Files in folders
 // without Go, such as testdata, belong to the package above them: to its tests, if it does not embed them. Pages count where they are
-// embedded. The files go.mod and go.sum belong to all packages of their module. And what tests name outside their package belongs to them.
+// embedded. The files go.mod and go.sum belong to all packages of their module. Files outside a package that its tests name belong to the tests, too.
 func (t *tree) read(folder string, tests bool) ([]string, error) {
 	dir, all := strings.CutSuffix(folder, "/...")
 	packages, err := t.load(nearest(t.modules, dir))
@@ -114,7 +114,7 @@ func (t *tree) load(module string) (map[string]*source, error) {
 		}
 		inside, err := filepath.Rel(t.root, p.Dir)
 		if err != nil || !filepath.IsLocal(inside) || strings.Contains(p.ImportPath, " ") || strings.HasSuffix(p.ImportPath, ".test") {
-			continue // another's, or one as a test has it
+			continue // another module's package, or a variant for a test
 		}
 		p.Dir = filepath.ToSlash(inside)
 		packages[p.Dir] = p

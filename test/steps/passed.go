@@ -40,8 +40,8 @@ func since(passed []pass, name, digest string) string {
 	return ""
 }
 
-// remember records that steps have passed, if their files have not changed since they began. digests are the digests from that time, by the names of
-// the steps. Lines of steps that are not in all are removed.
+// remember records that steps have passed, if their files have not changed since they began. digests are the digests from then, by the names of the
+// steps. Lines of steps that are not in all are removed.
 func (c *ci) remember(done, all []step, digests map[string]string) error {
 	clear(c.tree.sums)
 	var changed []string

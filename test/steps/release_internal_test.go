@@ -35,7 +35,7 @@ func TestRelease(t *testing.T) {
 		changed map[string]string
 		tags    []string
 		after   func(t *testing.T, root string) // once make ci-long has passed
-		want    []string                        // parts of the message, each on a line of its own; if there are none, it can be released
+		want    []string                        // parts of the message, each on a line of its own; if there are none, the tree can be released
 	}{
 		{name: "nothing is missing", tags: both},
 		{name: "other tags beside", tags: append([]string{"v1", "nightly", "v1.2.0.1", "v01.2.0"}, both...)},
@@ -48,14 +48,14 @@ func TestRelease(t *testing.T) {
 		}, want: []string{"HEAD has no tag vX.Y.Z"}},
 		{name: "no tag for the SDK", tags: both[:1], want: []string{"no tag for the module of the SDK for Go"}},
 		{name: "two releases", tags: append([]string{"v1.2.1"}, both...), want: []string{"several releases, 1.2.0 and 1.2.1"}},
-		{name: "one SDK left behind", tags: both, changed: map[string]string{"sdk/js/package.json": `{"version": "1.1.0"}`}, want: []string{"sdk/js/package.json says version 1.1.0: make it 1.2.0"}},
+		{name: "an SDK with an older version", tags: both, changed: map[string]string{"sdk/js/package.json": `{"version": "1.1.0"}`}, want: []string{"sdk/js/package.json says version 1.1.0: make it 1.2.0"}},
 		{name: "an SDK without a version", tags: both, changed: map[string]string{"sdk/go/module.go": "package toolsrv\n"}, want: []string{"sdk/go/module.go says no version"}},
 		{name: "no version anywhere", changed: map[string]string{"internal/author/project/scaffold.go": ""}, want: []string{
 			"scaffold.go says no version", "HEAD has no tag vX.Y.Z", "module.go says version 1.2.0", "package.json", "pyproject.toml", "rust/Cargo.toml", "toolsrv/Cargo.toml",
 		}},
 		{name: "no section", tags: both, changed: map[string]string{"CHANGELOG.md": "# Changelog\n\n## Unreleased\n\n- Something.\n"}, want: []string{"CHANGELOG.md has no section ## [1.2.0] - YYYY-MM-DD"}},
 		{name: "no date", tags: both, changed: map[string]string{"CHANGELOG.md": "## [1.2.0]\n\n### Added\n\n- Something.\n"}, want: []string{"needs a date"}},
-		{name: "a day that never was", tags: both, changed: map[string]string{"CHANGELOG.md": "## [1.2.0] - 2026-02-30\n\n### Added\n\n- Something.\n"}, want: []string{"needs a date"}},
+		{name: "a date that does not exist", tags: both, changed: map[string]string{"CHANGELOG.md": "## [1.2.0] - 2026-02-30\n\n### Added\n\n- Something.\n"}, want: []string{"needs a date"}},
 		{name: "changes of no kind", tags: both, changed: map[string]string{"CHANGELOG.md": "## [1.2.0] - 2026-02-03\n\n- Something.\n\n### Added\n\n- More.\n"}, want: []string{"need a title each kind"}},
 		{name: "an empty section", tags: both, changed: map[string]string{"CHANGELOG.md": "## [1.2.0] - 2026-02-03\n\n## [1.1.0] - 2026-01-01\n\n### Added\n\n- More.\n"}, want: []string{"need a title each kind"}},
 		{name: "changes of an unknown kind", tags: both, changed: map[string]string{"CHANGELOG.md": "## [1.2.0] - 2026-02-03\n\n### New\n\n- Something.\n"}, want: []string{`"New" in the section of 1.2.0`}},
@@ -104,7 +104,7 @@ func TestRelease(t *testing.T) {
 				return
 			}
 			if err == nil {
-				t.Fatalf("it can be released: %s", out)
+				t.Fatalf("the tree can be released: %s", out)
 			}
 			lines := strings.Split(err.Error(), "\n- ")[1:]
 			for i, want := range c.want {
@@ -113,7 +113,7 @@ func TestRelease(t *testing.T) {
 				}
 			}
 			if len(lines) > len(c.want) {
-				t.Errorf("it says more than %q: %v", c.want, err)
+				t.Errorf("the message has more than %q: %v", c.want, err)
 			}
 		})
 	}

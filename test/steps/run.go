@@ -22,16 +22,16 @@ type ci struct {
 	make  func(out io.Writer, arguments []string) error
 	found func(program string) bool // in PATH
 	pairs bool                      // any two steps run in parallel
-	noted string                    // the file to which test/skips adds the outcomes of tests; "" if there is none
+	noted string                    // the file to which test/skips adds the outcomes of tests, or ""
 
 	failed    atomic.Bool     // a step has failed, so no other one begins
-	filling   sync.RWMutex    // held by a step that keeps the machine busy, and shared by others that don't wait
+	filling   sync.RWMutex    // locked by a step that keeps the machine busy; read-locked by other steps that don't wait
 	preparing sync.Mutex      // guards prepared, and is held while a prerequisite is made
 	prepared  map[string]bool // by target
 
-	mu         sync.Mutex // guards what follows, and out, tree and passedFile
+	mu         sync.Mutex // guards the fields below, and out, tree and passedFile
 	took, left []string   // the report at the end: how long each step took, and which were left out
-	made       []string   // the prerequisites that were made, each with the folder of the tree before it
+	made       []string   // the prerequisites that were made, each after the folder of its tree
 }
 
 // run runs the steps that are due, or all.
@@ -118,7 +118,7 @@ func (c *ci) each(beside bool, all []step, digests map[string]string, queues ...
 	return nil
 }
 
-// turn runs a group once there is room for it: in parallel with one that keeps the machine busy there is room only for those that wait.
+// turn runs a group once there is room for it: in parallel with a group that keeps the machine busy, there is room only for groups that wait.
 func (c *ci) turn(beside bool, due, all []step, digests map[string]string) error {
 	switch {
 	case due[0].fills:
@@ -146,7 +146,7 @@ func (c *ci) pass(beside bool, due, all []step, digests map[string]string) error
 		defer func() {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			_, _ = said.WriteTo(c.out) // then nothing can be reported any more
+			_, _ = said.WriteTo(c.out) // if this fails, nothing can be reported any more
 		}()
 	}
 	done := map[string]string{}
@@ -166,7 +166,7 @@ func (c *ci) pass(beside bool, due, all []step, digests map[string]string) error
 	return c.remember(due, all, done)
 }
 
-// environment is that of make. It names in MADE what make need not make again in this folder.
+// environment returns the environment of make. Its variable MADE names the targets that make need not make again in this folder.
 func (c *ci) environment() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,7 +192,7 @@ func (c *ci) prepare(out io.Writer, targets []string) error {
 	return nil
 }
 
-// groups returns steps with those of a group together, which follow one another.
+// groups returns steps in groups. Steps of the same group follow one another.
 func groups(steps []step) [][]step {
 	var all [][]step
 	for i, s := range steps {

@@ -12,12 +12,12 @@ import (
 
 // A step is the arguments of make for one step of CI, with what the step reads.
 type step struct {
-	name  string // such as "bench PACKAGES=wasmtools/auth"
+	name  string // the arguments, such as "bench PACKAGES=wasmtools/auth"
 	reads []string
 	first []string // targets that are made before it
-	needs []string // programs of which it needs one; empty if it needs none
-	waits bool     // it waits more than it computes, so it runs in parallel with any other
-	fills bool     // it keeps the machine busy: only steps that wait run in parallel with it
+	needs []string // the step needs one of these programs; empty if it needs no program
+	waits bool     // the step waits more than it computes, so it runs in parallel with any other
+	fills bool     // the step keeps the machine busy: only steps that wait run in parallel with it
 
 	// Steps of a group differ only in a folder, and make gets the folders of all due steps at once. "" if the step is in no group.
 	group, folder string
@@ -59,7 +59,7 @@ func (t *template) folder(name string) (folder string, ok bool) {
 	return folder, ok
 }
 
-// steps reads stepsFile. If a template also makes a step of the same name, both are added up.
+// steps reads stepsFile. If a template also makes a step of the same name, both count together.
 func (t *tree) steps() ([]step, error) {
 	text, err := os.ReadFile(filepath.Join(t.root, stepsFile))
 	if err != nil {

@@ -99,32 +99,32 @@ func TestRun(t *testing.T) {
 		{"nothing has changed", "rust/README.md", "# Rust", nil},
 		{"a page in a folder", "rust/README.md", "# More", nil},
 		{"a page beside a package", "pkg/README.md", "# More", nil},
-		{"a page that is embedded", "pkg/page.md", "# More", slices.Concat(tested("pkg"), []string{fuzz, serve})},
-		{"a page that is named", "docs/a.md", "# More", []string{rust}},
-		{"what is added to one package's", "docs/b.md", "# More", tested("pkg")},
+		{"an embedded page", "pkg/page.md", "# More", slices.Concat(tested("pkg"), []string{fuzz, serve})},
+		{"a page that steps.txt names", "docs/a.md", "# More", []string{rust}},
+		{"a file that one package's step reads in addition", "docs/b.md", "# More", tested("pkg")},
 		{"a package that is not imported", "other/other.go", "package other\n\nvar X int\n", nil},
-		{"a package of a module that is not named", "nested/n_test.go", "package nested\n", nil},
+		{"a package of another module", "nested/n_test.go", "package nested\n", nil},
 		{"a file", "rust/src/lib.rs", "fn other() {}", []string{rust}},
 		{"a new file in a folder", "rust/src/deep/new.rs", "", []string{rust}},
 		{"a file that a pattern matches", "b.lock", "", []string{rust}},
 		{"a package", "pkg/new.go", "package pkg\n", slices.Concat(tested("pkg"), []string{fuzz, serve})},
-		{"what its tests read", "pkg/testdata/x", "y", slices.Concat(tested("pkg"), []string{fuzz})},
-		{"a file outside that its tests name", "shared/x.txt", "z", slices.Concat(tested("pkg"), []string{fuzz})},
-		{"one that they don't", "shared/y.txt", "z", nil},
-		{"a fixture that they name", "testdata/wat/a.wasm", "z", slices.Concat(tested("pkg"), []string{fuzz})},
+		{"a file that a package's tests read", "pkg/testdata/x", "y", slices.Concat(tested("pkg"), []string{fuzz})},
+		{"a file outside the package that its tests name", "shared/x.txt", "z", slices.Concat(tested("pkg"), []string{fuzz})},
+		{"a file outside the package that they don't name", "shared/y.txt", "z", nil},
+		{"a fixture that the tests name", "testdata/wat/a.wasm", "z", slices.Concat(tested("pkg"), []string{fuzz})},
 		{"one that they don't", "testdata/wat/b.wasm", "z", nil},
-		{"what is in a folder that they name", "named/x.txt", "z", slices.Concat(tested("pkg"), []string{fuzz})},
-		{"a page in it", "named/x.md", "z", nil},
-		{"what its tests import", "imported/imported.go", "package imported\n\nvar X int\n", slices.Concat(tested("imported pkg"), []string{fuzz})},
-		{"the tests of what they import", "imported/imported_test.go", example["imported/imported_test.go"] + "\n", tested("imported")},
+		{"a file in a folder that the tests name", "named/x.txt", "z", slices.Concat(tested("pkg"), []string{fuzz})},
+		{"a page in that folder", "named/x.md", "z", nil},
+		{"a package that the tests import", "imported/imported.go", "package imported\n\nvar X int\n", slices.Concat(tested("imported pkg"), []string{fuzz})},
+		{"the tests of a package that the tests import", "imported/imported_test.go", example["imported/imported_test.go"] + "\n", tested("imported")},
 		{"what these read", "imported/testdata/x", "y", tested("imported")},
 		{"the modules", "go.mod", "module example.com/m\n\ngo 1.25\n", slices.Concat(tested("imported pkg"), []string{fuzz, serve})},
 		{"another target", "Makefile", strings.Replace(example["Makefile"], "true", "false", 1), nil},
 		{"a recipe", "Makefile", strings.Replace(example["Makefile"], "cargo test", "cargo check", 1), []string{rust}},
-		{"what a recipe needs", "Makefile", strings.Replace(example["Makefile"], "fetch", "fetch -q", 1), []string{rust, serve}},
-		{"what a step reads", ".ci/steps.txt", strings.Replace(example[".ci/steps.txt"], "*.lock", "a.lock", 1), []string{rust}},
-		{"what all commands are given", "Makefile", "export FLAGS_OF_ALL := $(OTHER)\n" + example["Makefile"], all},
-		{"what that is made of", "Makefile", "export FLAGS_OF_ALL := $(OTHER)\n" + strings.Replace(example["Makefile"], "OTHER = 1", "OTHER = 2", 1), all},
+		{"a prerequisite of a recipe", "Makefile", strings.Replace(example["Makefile"], "fetch", "fetch -q", 1), []string{rust, serve}},
+		{"the patterns of a step", ".ci/steps.txt", strings.Replace(example[".ci/steps.txt"], "*.lock", "a.lock", 1), []string{rust}},
+		{"a setting for all commands", "Makefile", "export FLAGS_OF_ALL := $(OTHER)\n" + example["Makefile"], all},
+		{"a variable in that setting", "Makefile", "export FLAGS_OF_ALL := $(OTHER)\n" + strings.Replace(example["Makefile"], "OTHER = 1", "OTHER = 2", 1), all},
 		{"a damaged line", passedFile, "2026-01-02 abc serve\nrust", all},
 	} {
 		testkit.Put(t, c.tree.root, change.file, change.text)
@@ -138,13 +138,13 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: made %q, want %q", change.name, *calls, change.want)
 		}
 		if told := strings.Count(out.String(), " s  make "); told != len(change.want) {
-			t.Errorf("%s: it is told how long %d steps took:\n%s", change.name, told, out)
+			t.Errorf("%s: the output says how long %d steps took:\n%s", change.name, told, out)
 		}
 		if left := strings.Contains(out.String(), "NOT RUN AGAIN: make "); left != (len(change.want) < steps) {
-			t.Errorf("%s: it is told %v that steps are left out:\n%s", change.name, left, out)
+			t.Errorf("%s: the output says %v that steps are left out:\n%s", change.name, left, out)
 		}
 		if !strings.Contains(out.String(), "NOT RUN AT ALL: make emulated: there is no qemu or emu in PATH") {
-			t.Errorf("%s: nothing is said of the step whose program is missing:\n%s", change.name, out)
+			t.Errorf("%s: the output does not mention the step whose program is missing:\n%s", change.name, out)
 		}
 	}
 	if want := "NOT RUN AGAIN: make test P=… for 2 of 2 packages: since it passed on 2026-01-02, nothing"; true {
@@ -235,7 +235,7 @@ func TestPairs(t *testing.T) {
 				calls, running[name] = append(calls, name), true
 				for other := range running {
 					if pair := name + " " + other; other != name && strings.Contains(pair, "race") && !strings.Contains(pair, "nats") {
-						t.Errorf("%s runs beside %s", name, other)
+						t.Errorf("%s runs in parallel with %s", name, other)
 					}
 				}
 				mu.Unlock()
@@ -264,7 +264,7 @@ func TestPairs(t *testing.T) {
 					if ci.failed.Load() {
 						break
 					}
-					runtime.Gosched() // until that is known
+					runtime.Gosched() // until the test has checked that
 				}
 				return nil
 			}
@@ -279,7 +279,7 @@ func TestPairs(t *testing.T) {
 				t.Errorf("%q have begun, want %q", calls, want)
 			}
 			if whole := "nats begins\nnats ends\n"; !strings.Contains(out.String(), whole) {
-				t.Errorf("what the second of two prints is torn:\n%s", out)
+				t.Errorf("the output of the second of two steps is interleaved:\n%s", out)
 			}
 		})
 	}
@@ -297,7 +297,7 @@ func TestWaits(t *testing.T) {
 		never       string   // begins
 	}{
 		{name: "all pass", want: []string{"browser", "lint", "nats", "test"}},
-		{name: "one that waits fails", fails: "nats", want: []string{"lint"}, never: "browser"},
+		{name: "a step that waits fails", fails: "nats", want: []string{"lint"}, never: "browser"},
 		{name: "another fails", fails: "lint", want: []string{"nats"}, never: "test"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -331,7 +331,7 @@ func TestWaits(t *testing.T) {
 					return wrong
 				}
 				for c.fails == other && !ci.failed.Load() {
-					runtime.Gosched() // until that is known
+					runtime.Gosched() // until the test has checked that
 				}
 				return nil
 			}
@@ -342,10 +342,10 @@ func TestWaits(t *testing.T) {
 				t.Errorf("%s has begun after %s failed: %q", c.never, c.fails, calls)
 			}
 			if n := strings.Count(strings.Join(calls, " "), "setup"); n != 1 {
-				t.Errorf("what steps need was made %d times: %q", n, calls)
+				t.Errorf("the steps' prerequisite was made %d times: %q", n, calls)
 			}
 			if whole := "nats begins\nnats ends\n"; !strings.Contains(out.String(), whole) {
-				t.Errorf("what a step that waits prints is torn:\n%s", out)
+				t.Errorf("the output of a step that waits is interleaved:\n%s", out)
 			}
 			passes, err := ci.tree.passed()
 			if err != nil {
@@ -377,7 +377,7 @@ func TestStepsRefused(t *testing.T) {
 	} {
 		c, calls, _ := checkout(t, map[string]string{"Makefile": "", ".ci/steps.txt": text, "a": ""}, well)
 		if err := c.run(false); err == nil || !strings.Contains(err.Error(), want) || len(*calls) > 0 {
-			t.Errorf("%q: made %q, %v; want an error with %q", text, *calls, err, want)
+			t.Errorf("%q: the targets were %q, %v; want an error with %q", text, *calls, err, want)
 		}
 	}
 }
@@ -420,7 +420,7 @@ func TestOurSteps(t *testing.T) {
 	}
 }
 
-// TestMade has make skip what was made before in the same folder, and only there.
+// TestMade checks that make skips targets that were made before in the same folder, and only there.
 func TestMade(t *testing.T) {
 	t.Parallel()
 	ci, _, _ := checkout(t, map[string]string{"Makefile": "", ".ci/steps.txt": "one\n\ta first:tools\ntwo\n\ta first:tools\n", "a": ""}, well)
@@ -449,7 +449,7 @@ func TestMade(t *testing.T) {
 		}
 		out, err := cmd.CombinedOutput()
 		if skips := !strings.Contains(string(out), "toolsrv build"); err != nil || skips != want {
-			t.Errorf("%s: %v, make skips what it makes: %v, want %v\n%s", cmd, err, skips, want, out)
+			t.Errorf("%s: %v, make skips the target: %v, want %v\n%s", cmd, err, skips, want, out)
 		}
 	}
 }

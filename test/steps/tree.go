@@ -15,10 +15,10 @@ import (
 // A tree is a checkout.
 type tree struct {
 	root     string
-	files    []string                      // relative to root, with slashes, sorted: all files that git tracks or would add, except passedFile
+	files    []string                      // all files that git tracks or would add, except passedFile: sorted, relative to root, with slashes
 	folders  map[string]bool               // folders with Go files
 	modules  map[string]bool               // folders with a go.mod
-	packages map[string]map[string]*source // by the folder of the module and the package's own
+	packages map[string]map[string]*source // the packages, by the folder of the module and the package's own folder
 	sums     map[string]string             // the digests of files that have been read so far
 }
 
@@ -106,7 +106,7 @@ func (t *tree) add(h hash.Hash, file string) error {
 
 // match returns the files that a pattern matches, at least one. A pattern is the path of a file or a folder, whose
 // parts may be patterns of path.Match. A folder stands for all files in it except pages, which need a pattern of their own; a dot stands for all
-// files. A pattern that begins with go: or code: has the folder of a package, or folder/... for all packages below it: see [tree.read].
+// files. After go: or code:, a pattern is the folder of a package, or folder/... for all packages below it: see [tree.read].
 func (t *tree) match(pattern string) ([]string, error) {
 	var matched []string
 	var err error

@@ -26,7 +26,7 @@ func TestUnwatched(t *testing.T) {
 	}
 	match := regexp.MustCompile(`(?m)^UNWATCHED := \$\(foreach p,(.*),-gcflags=(.*)\$p=-race=false\)$`).FindSubmatch(makefile)
 	if match == nil {
-		t.Fatal("the Makefile has no such UNWATCHED any more")
+		t.Fatal("the Makefile no longer has UNWATCHED in the expected form")
 	}
 	list := []string{"list", "-f", `{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}`}
 	for _, p := range strings.Fields(string(match[1])) {
@@ -38,7 +38,7 @@ func TestUnwatched(t *testing.T) {
 	}
 	files := strings.Fields(string(out))
 	if len(files) < 20 {
-		t.Fatalf("%d files, want those of a compiler", len(files))
+		t.Fatalf("got only %d files, want those of a compiler", len(files))
 	}
 	for _, name := range files {
 		set := token.NewFileSet()
@@ -49,7 +49,7 @@ func TestUnwatched(t *testing.T) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.GoStmt, *ast.SendStmt, *ast.ChanType:
-				t.Errorf("%s has to do with goroutines", set.Position(n.Pos()))
+				t.Errorf("%s uses goroutines", set.Position(n.Pos()))
 			case *ast.SelectorExpr:
 				if x, ok := n.X.(*ast.Ident); ok && (x.Name == "atomic" || x.Name == "sync" && n.Sel.Name != "Mutex") {
 					t.Errorf("%s shares something by %s.%s", set.Position(n.Pos()), x.Name, n.Sel.Name)
@@ -60,8 +60,8 @@ func TestUnwatched(t *testing.T) {
 	}
 }
 
-// TestFoundry holds what the name of the folder of compiled code depends on, which tests share, to what a foundry imports: with a change of another
-// package the code stays.
+// TestFoundry checks that the name of the folder with compiled code, which tests share, depends on exactly the packages that a foundry imports. So
+// a change of another package keeps the code.
 func TestFoundry(t *testing.T) {
 	if testkit.Race(t) {
 		t.Skip("waits for commands, on one goroutine")

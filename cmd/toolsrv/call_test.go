@@ -17,7 +17,7 @@ import (
 func TestCallIsTheServers(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("starts processes one after another, where the race detector only takes long")
+		t.Skip("starts processes one after another, so the race detector would only slow it down")
 	}
 	dir := site(t, errorsConfig, map[string][]byte{
 		"shop.wasm":   guest(t, "shop", "1.0.0", guestTools...),

@@ -26,7 +26,7 @@ const askZsh = `autoload -U compinit && compinit -u -D && source <(toolsrv compl
 func TestCompletionZsh(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("starts processes one after another, where the race detector only takes long")
+		t.Skip("starts processes one after another, so the race detector would only slow it down")
 	}
 	if _, err := exec.LookPath("zsh"); err != nil {
 		t.Skipf("there is no zsh to ask: %v", err)
@@ -54,7 +54,7 @@ func TestCompletionZsh(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("starts processes one after another, where the race detector only takes long")
+		t.Skip("starts processes one after another, so the race detector would only slow it down")
 	}
 	const bashCompletion = "/usr/share/bash-completion/bash_completion"
 	dir := t.TempDir()

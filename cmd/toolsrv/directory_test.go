@@ -109,7 +109,7 @@ func textOf(line map[string]any) string {
 func TestCheckAgrees(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("starts processes one after another, where the race detector only takes long")
+		t.Skip("starts processes one after another, so the race detector would only slow it down")
 	}
 	dir := site(t, "[[override]]\nmatch = \"tiny\"\nmemory = \"64KiB\"\n", map[string][]byte{
 		"m.wasm":    guest(t, "shop", "1.0.0", "echo"),

@@ -414,7 +414,7 @@ func TestMCPEndsInCall(t *testing.T) {
 func TestMCPStartFails(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("starts processes one after another, where the race detector only takes long")
+		t.Skip("starts processes one after another, so the race detector would only slow it down")
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a.wasm")

@@ -279,7 +279,7 @@ func TestRestartFindsProgram(t *testing.T) {
 	}
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("starts processes one after another, where the race detector only takes long")
+		t.Skip("starts processes one after another, so the race detector would only slow it down")
 	}
 	content, err := os.ReadFile(binary)
 	if err != nil {

@@ -127,7 +127,7 @@ func TestSecretsStay(t *testing.T) {
 	}
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("starts processes one after another, where the race detector only takes long")
+		t.Skip("starts processes one after another, so the race detector would only slow it down")
 	}
 	const (
 		injected = "sk_live_51H8mN2eZvKYlo2C0-qT/x+7=aB&c%20d"

@@ -18,7 +18,7 @@ import (
 func TestStartFails(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("starts processes one after another, where the race detector only takes long")
+		t.Skip("starts processes one after another, so the race detector would only slow it down")
 	}
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -102,7 +102,7 @@ func TestStartWithoutConfig(t *testing.T) {
 func TestStartWithoutHome(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("starts processes one after another, where the race detector only takes long")
+		t.Skip("starts processes one after another, so the race detector would only slow it down")
 	}
 	for name, home := range map[string][]string{"no home": nil, "a home that is a file": {"HOME=" + os.DevNull, "LocalAppData=" + os.DevNull}} {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestVersion(t *testing.T) {
 func TestExampleConfig(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("starts processes one after another, where the race detector only takes long")
+		t.Skip("starts processes one after another, so the race detector would only slow it down")
 	}
 	text, err := os.ReadFile("../../examples/toolsrv.toml")
 	if err != nil {

@@ -35,7 +35,7 @@ const grantsKeys = "[[grant]]\nmatch = \"a/*\"\nkv = \"1MiB\"\n"
 func TestStateDirectory(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("starts processes one after another, where the race detector only takes long")
+		t.Skip("starts processes one after another, so the race detector would only slow it down")
 	}
 	for _, test := range []struct {
 		name   string
@@ -99,7 +99,7 @@ func TestStateDirectory(t *testing.T) {
 func TestNoStateDirectory(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("starts processes one after another, where the race detector only takes long")
+		t.Skip("starts processes one after another, so the race detector would only slow it down")
 	}
 	dir := site(t, grantsKeys, keepingTools(t))
 	put(t, filepath.Join(dir, ".toolsrv"), nil)

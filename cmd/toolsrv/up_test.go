@@ -253,7 +253,7 @@ func TestUpGrants(t *testing.T) {
 func TestInitUp(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("starts processes one after another, where the race detector only takes long")
+		t.Skip("starts processes one after another, so the race detector would only slow it down")
 	}
 	for language, engine := range map[string]string{"python": "python", "javascript": "javascript", "typescript": "javascript"} {
 		t.Run(language, func(t *testing.T) {

@@ -25,7 +25,7 @@ import (
 func TestOtherVersions(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("starts processes one after another, where the race detector only takes long")
+		t.Skip("starts processes one after another, so the race detector would only slow it down")
 	}
 	refused := func(t *testing.T, file string, says string, args ...string) {
 		t.Helper()

@@ -400,7 +400,7 @@ func TestBounded(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, where the race detector only takes long")
+		t.Skip("on one goroutine, so the race detector would only slow it down")
 	}
 	store, now := memory.New(), time.Now()
 	o := in(store)

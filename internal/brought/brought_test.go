@@ -64,12 +64,12 @@ func TestKept(t *testing.T) {
 		expect      int64
 		want        error
 	}{
-		"the same again":      {"github", value, state.Any, nil},
-		"another version":     {"github", value + "x", int64(first.Version) + 1, state.ErrConflict},
-		"no version":          {"github", value + "x", state.Absent, state.ErrConflict},
-		"not a secret":        {"github", "a word", state.Any, secret.ErrUnfit},
-		"not a name":          {"../github", value, state.Any, secret.ErrUnfit},
-		"a name with a place": {"github@principal", value, state.Any, secret.ErrUnfit},
+		"the same again":       {"github", value, state.Any, nil},
+		"another version":      {"github", value + "x", int64(first.Version) + 1, state.ErrConflict},
+		"no version":           {"github", value + "x", state.Absent, state.ErrConflict},
+		"not a secret":         {"github", "a word", state.Any, secret.ErrUnfit},
+		"not a name":           {"../github", value, state.Any, secret.ErrUnfit},
+		"a name with a suffix": {"github@principal", value, state.Any, secret.ErrUnfit},
 	} {
 		if _, err := w.Set(t.Context(), "issued+ann", "issued+ann", c.name, c.value, "ann", c.expect, keeping); !errors.Is(err, c.want) || err != nil && strings.Contains(err.Error(), c.value) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)

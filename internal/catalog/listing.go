@@ -260,7 +260,7 @@ func (r *reconciler) order() {
 	r.index.turn = r.index.noted.Turns(slices.Collect(maps.Keys(r.index.files)))
 }
 
-// endAway notes that a source's files are known, so that no file waits for one of its files that is gone.
+// endAway is called when all files of a source are known: other files stop waiting for those that the source no longer has.
 func (r *reconciler) endAway(from *feed) {
 	for key := range r.index.keepers {
 		if r.index.files[key] == nil && strings.HasPrefix(key, from.prefix) {

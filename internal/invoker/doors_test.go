@@ -166,7 +166,7 @@ func TestDoorsAgree(t *testing.T) {
 			status, rest := overREST(t, table, test.principal, test.path, test.body)
 			inMemory, memory := fromMemory(t, table, test.principal, test.path, test.body)
 			if status != inMemory || rest != memory {
-				t.Errorf("REST answers %d %s, a call from memory %d %s", status, rest, inMemory, memory)
+				t.Errorf("REST answers %d %s, a direct call %d %s", status, rest, inMemory, memory)
 			}
 			if test.body == "" || json.Valid([]byte(test.body)) { // over MCP, a message whose arguments are not JSON is not a valid message
 				if got, want := overMCP(t.Context(), t, table, test.principal, test.path, test.body), canonical(t, rest); got != want {
@@ -200,7 +200,7 @@ func TestDoorsAgreeOnTheEnd(t *testing.T) {
 		_, err := callOf(ctx, invoker.New(invoker.Options{}), table, wasmtools.Everybody(), "/wait", "")
 		status, body := web.Failure(err)
 		if answer.Code != status || answer.Body.String() != string(body) || codeOf(err) != want {
-			t.Errorf("%s: REST answers %d %s, a call from memory %d %s", want, answer.Code, answer.Body, status, body)
+			t.Errorf("%s: REST answers %d %s, a direct call %d %s", want, answer.Code, answer.Body, status, body)
 		}
 		if got := overMCP(ctx, t, table, wasmtools.Everybody(), "/wait", ""); got != canonical(t, string(body)) {
 			t.Errorf("%s: REST answers %s, MCP %s", want, body, got)
@@ -225,7 +225,7 @@ func overREST(t *testing.T, table *wasmtools.RouteTable, p *wasmtools.Principal,
 	return answer.Code, strings.Replace(string(text), `,"request_id":"test"`, "", 1)
 }
 
-// fromMemory returns REST's answer for the outcome of a call from memory.
+// fromMemory makes a call directly, without a door, and returns what REST would answer for its outcome.
 func fromMemory(t *testing.T, table *wasmtools.RouteTable, p *wasmtools.Principal, path, body string) (int, string) {
 	t.Helper()
 	result, err := callOf(t.Context(), invoker.New(invoker.Options{}), table, p, path, body)

@@ -18,7 +18,7 @@ import (
 const Unix = "unix:"
 
 const (
-	// socketMode lets the user of the process connect, and its group, such as a proxy's.
+	// socketMode lets the socket's owner and its group connect. A proxy, for example, may be in that group.
 	socketMode = 0o660
 	// MaxPath is how many bytes the path of a socket can have on this system.
 	MaxPath = len(syscall.RawSockaddrUnix{}.Path) - 1

@@ -55,7 +55,7 @@ func TestDocumentsAreBuiltOnce(t *testing.T) {
 func TestNamespacesAreKept(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("runs on one goroutine, where the race detector finds nothing and takes long")
+		t.Skip("runs on one goroutine, so the race detector would find nothing")
 	}
 	var tools []*wasmtools.Tool
 	for i := range 100 {

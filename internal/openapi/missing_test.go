@@ -64,7 +64,7 @@ func TestGuess(t *testing.T) {
 func TestGuessAmongMany(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("runs on one goroutine, where the race detector finds nothing and takes long")
+		t.Skip("runs on one goroutine, so the race detector would find nothing")
 	}
 	var tools []*wasmtools.Tool
 	long := strings.Repeat("x", 48)

@@ -73,7 +73,7 @@ func (l *lister) word(begin, end int) {
 	}
 	until := end
 	if end <= l.dump {
-		until = l.dump // the text of the line of a dump follows, so the numbers are bytes
+		until = l.dump // in a dump, a find extends to the end of the line, whose text shows the same bytes
 	}
 	n, ok := value(word, 3, 10)
 	l.ten.give(n, ok, begin, until)

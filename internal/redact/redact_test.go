@@ -55,7 +55,7 @@ func TestForms(t *testing.T) {
 			"small query":  lowerPercent(url.QueryEscape(secret)),
 			"HTML":         html.EscapeString(secret),
 			"HTML by name": strings.ReplaceAll(html.EscapeString(secret), "&#34;", "&quot;"),
-			"UTF-16":       strings.TrimSuffix(utf16(secret), "\x00"), // the last half is not part of the secret
+			"UTF-16":       strings.TrimSuffix(utf16(secret), "\x00"), // a zero byte at the end would be left in place
 		}
 		if binary {
 			delete(forms, "UTF-16") // no program would write bytes in this way

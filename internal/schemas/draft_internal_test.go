@@ -109,7 +109,7 @@ func compareMeta(t *testing.T, text string) (accepted, judged bool) {
 func TestMetaschema(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("compares on one goroutine, where the race detector finds nothing and takes long")
+		t.Skip("compares on one goroutine, so the race detector would find nothing")
 	}
 	t.Run("drafts 7 and 2020-12", func(t *testing.T) { t.Parallel(); checkMetaschema(t, SuiteOfModule(t)) })
 	t.Run("all drafts", func(t *testing.T) { t.Parallel(); checkMetaschema(t, SuiteOfPackage(t)) })
@@ -165,7 +165,7 @@ func checkMetaschema(t *testing.T, groups []SuiteGroup) {
 func TestMetaschemaOfRules(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("runs on one goroutine, where the race detector finds nothing and takes long")
+		t.Skip("runs on one goroutine, so the race detector would find nothing")
 	}
 	words := []string{"unknown"}
 	for word := range rules {

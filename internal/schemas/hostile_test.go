@@ -89,7 +89,7 @@ func nowhere(depth int) string {
 func TestHostileSchemas(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("runs on one goroutine, where the race detector finds nothing and takes long")
+		t.Skip("runs on one goroutine, so the race detector would find nothing")
 	}
 	for _, test := range hostileSchemas {
 		t.Run(test.name, func(t *testing.T) {
@@ -244,8 +244,8 @@ func TestValidateLittle(t *testing.T) {
 	}
 }
 
-// TestMemory checks bodies of small values, which take many times their size: a check never takes more than it may, and decides as Validate does once
-// it may take enough. It is not parallel, because it counts what the process allocates.
+// TestMemory checks bodies of small values, which take many times their size in memory. A check never takes more than its bound. If the bound is high
+// enough, it gives the same result as Validate. The test is not parallel, because it counts what the process allocates.
 // Proves: Limits hold, one by one and in sum
 func TestMemory(t *testing.T) {
 	if testkit.Race(t) {

@@ -125,8 +125,8 @@ func (s *Set) Add(other Set) {
 	s.Roles = append(s.Roles, other.Roles...)
 }
 
-// Within returns nil if the other set allows everything that this set allows, and otherwise an error that names a scope that it does not. Patterns
-// are compared by what they match.
+// Within returns nil if the other set allows everything that this set allows. Otherwise the error names a scope of this set that the other set does
+// not allow. Patterns are compared by what they match.
 func (s Set) Within(all Set) error {
 	for _, role := range s.Roles {
 		if !all.has(role) {

@@ -46,7 +46,7 @@ func TestCheckBrought(t *testing.T) {
 func TestAdmit(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, where the race detector only takes long")
+		t.Skip("on one goroutine, so the race detector would only slow it down")
 	}
 	s := secret.NewStore(nil)
 	value := func(i int) string { return fmt.Sprintf("a-callers-secret-%05d", i) }

@@ -357,7 +357,7 @@ func TestReplaceWhileUsed(t *testing.T) {
 func TestRotationForgets(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, where the race detector only takes long")
+		t.Skip("on one goroutine, so the race detector would only slow it down")
 	}
 	for _, c := range []struct {
 		name                  string

@@ -21,7 +21,7 @@ import (
 func TestIndexOfChanges(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, where the race detector only takes long")
+		t.Skip("on one goroutine, so the race detector would only slow it down")
 	}
 	s := Open(memory.New(), Options{})
 	t.Cleanup(func() { _ = s.Close() })

@@ -389,7 +389,7 @@ func TestAttenuateUpwards(t *testing.T) {
 func TestManyNarrowOnes(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, where the race detector only takes long")
+		t.Skip("on one goroutine, so the race detector would only slow it down")
 	}
 	d := open(t, memory.New())
 	by := d.principal(d.add("ci", "*"))
@@ -408,7 +408,7 @@ func TestManyNarrowOnes(t *testing.T) {
 func TestExpiredNarrowOnes(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, where the race detector only takes long")
+		t.Skip("on one goroutine, so the race detector would only slow it down")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		d := open(t, memory.New())
@@ -450,7 +450,7 @@ func TestExpiredNarrowOnes(t *testing.T) {
 func TestNarrowOnesInADay(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, where the race detector only takes long")
+		t.Skip("on one goroutine, so the race detector would only slow it down")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		d := open(t, memory.New())
@@ -480,7 +480,7 @@ func TestNarrowOnesInADay(t *testing.T) {
 func TestManyPatterns(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("on one goroutine, where the race detector only takes long")
+		t.Skip("on one goroutine, so the race detector would only slow it down")
 	}
 	d := open(t, memory.New())
 	by := d.principal(d.add("ci", "a/*", "b/*"))

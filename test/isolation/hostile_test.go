@@ -277,7 +277,7 @@ func TestAttacks(t *testing.T) {
 	}
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("makes one call after another, where the race detector only takes long")
+		t.Skip("makes one call after another, so the race detector would only slow it down")
 	}
 	for _, test := range []struct {
 		language language

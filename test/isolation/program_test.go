@@ -308,7 +308,7 @@ func FuzzPrograms(f *testing.F) {
 		f.Skip("runs programs for half a minute: not with -short")
 	}
 	if testkit.Race(f) {
-		f.Skip("runs one program after the other, where the race detector only takes long")
+		f.Skip("runs one program after the other, so the race detector would only slow it down")
 	}
 	for seed := range uint64(24) {
 		f.Add(seed, seed%2 == 0)

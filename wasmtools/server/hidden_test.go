@@ -96,7 +96,7 @@ var varying = regexp.MustCompile(`(?m)^(Date|Mcp-Session-Id): .*\r\n|"(id|create
 func TestNothingTellsOfHiddenTools(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("asks one after another, where the race detector only takes long")
+		t.Skip("asks one after another, so the race detector would only slow it down")
 	}
 	for _, search := range []string{"auto", "always"} {
 		t.Run("search "+search, func(t *testing.T) {

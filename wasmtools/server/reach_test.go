@@ -46,7 +46,7 @@ import (
 func TestReachIsWhatIsReached(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("asks one after another, where the race detector only takes long")
+		t.Skip("asks one after another, so the race detector would only slow it down")
 	}
 	n := 200
 	if text := os.Getenv("TOOLSRV_REACH"); text != "" {

@@ -36,7 +36,7 @@ var passes = []struct {
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("runs commands one after another, where the race detector only takes long")
+		t.Skip("runs commands one after another, so the race detector would only slow it down")
 	}
 	const (
 		more   = "upload = true\n"

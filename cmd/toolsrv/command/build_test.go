@@ -49,7 +49,7 @@ func echo(t *testing.T, manifest string) string {
 func TestBuild(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("runs commands one after another, where the race detector only takes long")
+		t.Skip("runs commands one after another, so the race detector would only slow it down")
 	}
 	dir := echo(t, echoManifest)
 	file := filepath.Join(dir, "echo.wasm")
@@ -146,7 +146,7 @@ func TestBuildFails(t *testing.T) {
 func TestFolders(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("runs commands one after another, where the race detector only takes long")
+		t.Skip("runs commands one after another, so the race detector would only slow it down")
 	}
 	dir := echo(t, strings.Replace(echoManifest, `"parameters"`, `"examples": [{"arguments": {"a": 1}, "result": {"a": 1}}], "parameters"`, 1))
 	if code, stdout, stderr := run("test", dir); code != 0 || !strings.HasPrefix(stdout, "ok    /texts/echo, example 1 (") {

@@ -15,7 +15,7 @@ const order = `{"item":"tea","count":2}`
 func TestCallOutcomes(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("runs commands one after another, where the race detector only takes long")
+		t.Skip("runs commands one after another, so the race detector would only slow it down")
 	}
 	file := shop(t)
 	config := testkit.Put(t, t.TempDir(), "toolsrv.toml", []byte(`

@@ -36,7 +36,7 @@ func TestCheckRules(t *testing.T) {
 func TestCheckFiles(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("runs commands one after another, where the race detector only takes long")
+		t.Skip("runs commands one after another, so the race detector would only slow it down")
 	}
 	dir := t.TempDir()
 	guest := testkit.Fixture(t, "e2e/guest")

@@ -23,7 +23,7 @@ func scriptOf(version string) string {
 func TestPutScript(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("runs commands one after another, where the race detector only takes long")
+		t.Skip("runs commands one after another, so the race detector would only slow it down")
 	}
 	enginetest.Need(t, "javascript")
 	m := manage(t, servesScripts)

@@ -14,7 +14,7 @@ import (
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("runs commands one after another, where the race detector only takes long")
+		t.Skip("runs commands one after another, so the race detector would only slow it down")
 	}
 	dir := t.TempDir()
 	for _, c := range []struct {

@@ -16,7 +16,7 @@ import (
 func TestNamesThatCommand(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("runs commands one after another, where the race detector only takes long")
+		t.Skip("runs commands one after another, so the race detector would only slow it down")
 	}
 	dir := filepath.Join(t.TempDir(), "a\x1b]0;title\x07b\u202ec")
 	file := func(name string) string { return filepath.Join(dir, name) }

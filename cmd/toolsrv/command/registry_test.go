@@ -19,7 +19,7 @@ import (
 func TestRegistry(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("runs commands one after another, where the race detector only takes long")
+		t.Skip("runs commands one after another, so the race detector would only slow it down")
 	}
 	s := ocitest.Serve(t)
 	file, folder := shop(t), t.TempDir()
@@ -72,7 +72,7 @@ func TestRegistry(t *testing.T) {
 func TestRegistrySource(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("runs commands one after another, where the race detector only takes long")
+		t.Skip("runs commands one after another, so the race detector would only slow it down")
 	}
 	s := ocitest.ServeReferrers(t)
 	folder, elsewhere := t.TempDir(), t.TempDir()
@@ -148,7 +148,7 @@ func TestRegistrySource(t *testing.T) {
 func TestRegistryAnswers(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("runs commands one after another, where the race detector only takes long")
+		t.Skip("runs commands one after another, so the race detector would only slow it down")
 	}
 	s := ocitest.Serve(t)
 	file, folder := shop(t), t.TempDir()

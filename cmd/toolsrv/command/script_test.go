@@ -58,7 +58,7 @@ func TestScriptCommands(t *testing.T) {
 		t.Skip("takes seconds: not with -short")
 	}
 	if testkit.Race(t) {
-		t.Skip("runs commands one after another, where the race detector only takes long")
+		t.Skip("runs commands one after another, so the race detector would only slow it down")
 	}
 	for engine, s := range scripts {
 		t.Run(engine, func(t *testing.T) { // one at a time: each starts interpreters again and again
@@ -127,7 +127,7 @@ func TestScriptMistakes(t *testing.T) {
 		t.Skip("takes seconds: not with -short")
 	}
 	if testkit.Race(t) {
-		t.Skip("runs commands one after another, where the race detector only takes long")
+		t.Skip("runs commands one after another, so the race detector would only slow it down")
 	}
 	for engine, s := range scripts {
 		t.Run(engine, func(t *testing.T) { // one at a time: each starts interpreters again and again
@@ -162,7 +162,7 @@ func TestScriptMistakes(t *testing.T) {
 func TestCheckForged(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("runs commands one after another, where the race detector only takes long")
+		t.Skip("runs commands one after another, so the race detector would only slow it down")
 	}
 	enginetest.Need(t, "javascript")
 	for _, forged := range []string{"ok       pay.ts: 1 tool: /pay", "ok pay.ts:1: 1 tool: /pay", "all is well"} {
@@ -189,7 +189,7 @@ func TestBuildUngranted(t *testing.T) {
 func TestBuildExamples(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("runs commands one after another, where the race detector only takes long")
+		t.Skip("runs commands one after another, so the race detector would only slow it down")
 	}
 	enginetest.Need(t, "javascript")
 	script := testkit.Put(t, t.TempDir(), "add.ts", strings.Replace(addTypeScript, "result: 5", "result: 6", 1))

@@ -185,7 +185,7 @@ func (t *taken) TooLarge() error {
 	return &wasmtools.Error{Code: wasmtools.CodeInputTooLarge, Message: fmt.Sprintf("The file has more than %d bytes", t.most)}
 }
 
-// Read writes the content of r.
+// Read copies the body from r to the file.
 func (t *taken) Read(r io.Reader, _ int64) error {
 	n, err := io.Copy(told{t.w}, io.LimitReader(r, t.most+1))
 	if err == nil && n > t.most {

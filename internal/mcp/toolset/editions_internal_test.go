@@ -24,7 +24,7 @@ func principalOf(t *testing.T, scopes ...string) *wasmtools.Principal {
 func TestEditions(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("runs on one goroutine, where the race detector finds nothing and takes long")
+		t.Skip("runs on one goroutine, so the race detector would find nothing")
 	}
 	const seed = 3
 	random := rand.New(rand.NewPCG(seed, 0))

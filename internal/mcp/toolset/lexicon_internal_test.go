@@ -81,7 +81,7 @@ func TestSearchFollowsChanges(t *testing.T) {
 func TestLexiconForgets(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("runs on one goroutine, where the race detector finds nothing and takes long")
+		t.Skip("runs on one goroutine, so the race detector would find nothing")
 	}
 	table, err := wasmtools.NewRouteTable()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // Proves: Clients keep nobody out
 func TestManyScopes(t *testing.T) { // not parallel, because it measures the heap
 	if testkit.Race(t) {
-		t.Skip("runs on one goroutine, where the race detector finds nothing and takes long")
+		t.Skip("runs on one goroutine, so the race detector would find nothing")
 	}
 	tools := make([]*wasmtools.Tool, 10_000)
 	parameters := schema.MustCompile(`{"type":"object","properties":{"n":{"type":"integer","description":"A number of things that the tool counts, from the first to the last"}}}`)

@@ -46,7 +46,7 @@ func TestSearchesTakeTurns(t *testing.T) {
 func TestSearchCostsWhatChanged(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("runs on one goroutine, where the race detector finds nothing and takes long")
+		t.Skip("runs on one goroutine, so the race detector would find nothing")
 	}
 	for _, many := range []int{1000, 10_000} {
 		var tools []*wasmtools.Tool
@@ -63,7 +63,7 @@ func TestSearchCostsWhatChanged(t *testing.T) {
 		for _, step := range []struct {
 			name          string
 			change        func(next []*wasmtools.Tool) []*wasmtools.Tool
-			tools, listed int // of how many tools the words are looked at, and how many words are new
+			tools, listed int // how many tools have their words looked at, and how many words are new
 		}{
 			{"one is replaced", func(next []*wasmtools.Tool) []*wasmtools.Tool {
 				next[5] = searchable("tool5", "rain", "new")

@@ -61,7 +61,7 @@ func TestAllocations(t *testing.T) {
 // TestMemory checks that ten thousand tools take little more memory than their texts, no matter who lists them.
 func TestMemory(t *testing.T) {
 	if testkit.Race(t) {
-		t.Skip("runs on one goroutine, where the race detector finds nothing and takes long")
+		t.Skip("runs on one goroutine, so the race detector would find nothing")
 	}
 	const count = 10_000
 	tools := make([]*wasmtools.Tool, count)

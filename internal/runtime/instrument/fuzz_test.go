@@ -20,7 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/wasmtest"
 )
 
-// addRewriteSeeds adds the modules of other tests, and a part of the specification's.
+// addRewriteSeeds adds the modules of other tests, and some of those in the specification's test suite.
 func addRewriteSeeds(f *testing.F) {
 	for _, m := range wasmtest.Accepted() {
 		f.Add(m)

@@ -13,7 +13,7 @@ type snapshot struct {
 	image   *linmem.Image
 	globals []uint64     // values of the exported mutable globals, in the rewriter's order
 	base    *snapshot    // the snapshot whose pages it shares, with a hold on it; nil: none
-	holds   atomic.Int32 // holds in addition to its owner's: by instances, layers and starts
+	holds   atomic.Int32 // number of holds, not counting the owner's: instances, layers and starts have them
 }
 
 // takeSnapshot makes a snapshot of an instance that was started. If the instance began with an interpreter's snapshot, its hold on that goes to

@@ -233,7 +233,7 @@ func deleteAll(dir string) error {
 		if err != nil {
 			return fmt.Errorf("a neighbour of a space that is set: %w", err)
 		}
-		// Both wait for the disk. Refused writes must not be tried again with each write of another space.
+		// Both times include waits for the disk. A write to one space must not also retry those that another space was refused.
 		if fits == 0 && beside > 10*alone+hangs/100 {
 			return fmt.Errorf("a neighbour's set takes %v, beside one that fails %v", alone, beside)
 		}

@@ -52,7 +52,7 @@ func denial(err error) *deniedError {
 	}
 	said := violation.FindStringSubmatch(err.Error())
 	switch {
-	case said == nil || len(said[2]) > mostSubject: // another version of NATS words it differently
+	case said == nil || len(said[2]) > mostSubject: // the error has another form in this version of NATS, or names too long a subject
 		return &deniedError{"use", "a subject"}
 	case strings.EqualFold(said[1], "publish"):
 		return &deniedError{"publish to", rightTo(said[2])}

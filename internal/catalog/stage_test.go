@@ -37,10 +37,7 @@ func heavy(t testing.TB, seed byte, name string) []byte {
 		all := slices.Concat(content...)
 		return slices.Concat([]byte{id}, number(len(all)), all)
 	}
-	functions := 400
-	if testkit.Race(t) { // the race detector makes compiling six times as slow
-		functions /= 6
-	}
+	const functions = 400
 	body := []byte{0} // no locals
 	for range 250 {   // local 0 = (local 0 + seed) * local 0
 		body = append(body, 0x20, 0, 0x41, seed&0x3f, 0x6a, 0x20, 0, 0x6c, 0x21, 0)

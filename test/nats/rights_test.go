@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"regexp"
@@ -203,21 +204,26 @@ func TestNoRightToDelete(t *testing.T) {
 	}
 }
 
-// TestConsumersGo checks that closed states leave no consumers.
+// TestConsumersGo checks that closed states leave no consumers. Nobody waits for the answer when one is deleted, so the servers may miss one, which
+// ends by itself after 30 s.
 func TestConsumersGo(t *testing.T) {
 	c := start(t, 3, nil)
-	for range 3 {
+	for range 4 {
 		if err := open(t, c, nil).Close(); err != nil {
 			t.Error(err)
 		}
 	}
 	js, _ := raw(t, c)
 	began := time.Now()
-	eventually(t, "no consumer is left", func() bool {
-		stream, err := js.Stream(t.Context(), "KV_toolsrv")
-		return err == nil && stream.CachedInfo().State.Consumers == 0
-	})
-	if took := time.Since(began); took > 15*time.Second { // by themselves, consumers end after 30 s
+	left := func(most int) {
+		eventually(t, fmt.Sprintf("at most %d consumers are left", most), func() bool {
+			stream, err := js.Stream(t.Context(), "KV_toolsrv")
+			return err == nil && stream.CachedInfo().State.Consumers <= most
+		})
+	}
+	left(1)
+	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("it took %v", took)
 	}
+	left(0)
 }

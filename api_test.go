@@ -12,7 +12,7 @@ import (
 var update = flag.Bool("update", false, "write docs/generated/api.txt and the generated parts of pages again")
 
 // TestAPI compares the exported names outside internal/ with the list in git. Each is a promise to those who embed the server, write a tool or an
-// SDK, so a change of one should show in the diff.
+// SDK, so any change to one must show in the diff.
 func TestAPI(t *testing.T) {
 	t.Parallel()
 	const file = "docs/generated/api.txt"
@@ -82,7 +82,7 @@ func exportedNames(t *testing.T) []string {
 	return slices.Compact(lines) // files for different systems may declare the same names
 }
 
-// typeLines returns the lines of a type: its own, and one for each exported field or method of an interface.
+// typeLines returns the lines of a type: one for the type, and one for each exported field of a struct or method of an interface.
 func typeLines(dir string, spec *ast.TypeSpec) []string {
 	start := dir + ": type " + spec.Name.Name
 	var members *ast.FieldList

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// TestAPIDocs reads the comments of packages that others can import like a documentation site: each package and each exported name has a comment, and
-// every link leads somewhere.
+// TestAPIDocs reads the comments of importable packages as a documentation site does: each package and each exported name has a comment, and every
+// link leads somewhere.
 func TestAPIDocs(t *testing.T) {
 	t.Parallel()
 	packages := map[string]*doc.Package{} // by import path
@@ -95,7 +95,7 @@ func specComments(group *ast.GenDecl) (text string) {
 
 var writtenLink = regexp.MustCompile(`\[\*?([A-Z]\w*|[a-z]\w*\.[A-Z]\w*)(\.[A-Z]\w*)?\]`)
 
-// checkLinks looks for links that lead nowhere: their brackets are shown as they are.
+// checkLinks looks for links that lead nowhere: a documentation site would show such a link as plain text in brackets.
 func checkLinks(t *testing.T, name, symbol string, text *comment.Doc, packages map[string]*doc.Package) {
 	t.Helper()
 	var check func(texts []comment.Text)

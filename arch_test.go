@@ -11,10 +11,10 @@ import (
 
 const module = "github.com/toolsrv/toolsrv"
 
-// edges are the allowed imports between packages of this repository; tests may import anything. Arrows only point down, so that a reader of a package
-// needs to know nothing above it.
+// edges are the allowed imports between packages of this repository; tests may import anything. Imports only lead downwards, so that the reader of a
+// package need not know anything above it.
 var edges = map[string][]string{
-	// Go's own memory: process-wide, so for main programs only.
+	// Settings of Go's own memory, which hold for the whole process: only main programs may use them.
 	"internal/heap": {},
 	// Owners and modes of files; any program could use it.
 	"internal/ownership": {},
@@ -54,9 +54,9 @@ var edges = map[string][]string{
 	"internal/signing": {"internal/state", "internal/trouble"},
 	// Logs lasting problems of any kind.
 	"internal/trouble": {},
-	// Modules in registries; looks at no tool in them.
+	// Modules in registries; does not look at their tools.
 	"internal/oci": {"internal/nothttp", "internal/reach", "internal/signature", "internal/text", "internal/textfile", "internal/tlsfiles", "internal/trickle"},
-	// Ends answers over a network that arrive too slowly, whoever sends them.
+	// Cuts off answers that arrive over a network too slowly, whoever sends them.
 	"internal/trickle": {},
 	// A file of digests; asks no registry.
 	"internal/lockfile": {"internal/oci", "internal/textfile", "internal/wholefile"},
@@ -66,7 +66,7 @@ var edges = map[string][]string{
 	"internal/pattern": {"internal/text"},
 	// What scopes allow, whatever token has them.
 	"internal/scope": {"internal/pattern", "wasmtools"},
-	// The names under which callers' private things are stored, whatever these are.
+	// The names under which callers' private things are stored, whatever those things are.
 	"internal/personal": {"wasmtools"},
 	// The secrets that callers have set themselves, in the state.
 	"internal/brought": {"internal/personal", "internal/secret", "internal/state", "internal/trouble"},
@@ -98,7 +98,7 @@ var edges = map[string][]string{
 	"internal/runtime/internal/opcode": {},
 	// Bytes in, bytes out: runs nothing.
 	"internal/runtime/instrument": {"internal/text", "internal/runtime/instrument/internal/weigh", "internal/runtime/wasmbin", "internal/runtime/internal/opcode"},
-	// Predicts what it takes to compile a function's body; reads no other part of a module.
+	// Predicts how much it takes to compile a function's body; reads no other part of a module.
 	"internal/runtime/instrument/internal/weigh": {"internal/runtime/wasmbin", "internal/runtime/internal/opcode"},
 	// Errors about servers that don't speak HTTP.
 	"internal/nothttp": {},
@@ -106,7 +106,7 @@ var edges = map[string][]string{
 	"internal/touched": {},
 	// Counts scarce resources of the process, whoever uses them.
 	"internal/runtime/account": {},
-	// The memories of guests, as bytes and pages: of WebAssembly only the page size matters here.
+	// The memory of guests, in bytes and pages. All that it knows of WebAssembly is the size of a page.
 	"internal/runtime/linmem": {},
 	// One constant, which a build tag sets.
 	"internal/runtime/sandbox/internal/paranoid": {},
@@ -124,15 +124,15 @@ var edges = map[string][]string{
 	"internal/fault": {"internal/text", "wasmtools"},
 	// Says in words which grants tools lack.
 	"internal/lacking": {"internal/text", "wasmtools"},
-	// The error of a value that does not fit its schema.
+	// The error for a value that does not fit its schema.
 	"wasmtools/misfit": {"internal/text"},
 	// Removes secrets from bytes, whoever the secrets belong to.
 	"internal/redact": {},
 	// Finds out who makes a request; refuses with the domain's error.
 	"wasmtools/auth": {"wasmtools", "internal/credential"},
-	// A file format: of the configured parts, it uses only the table of limits and the list of capabilities.
+	// A file format. Of the parts that it configures, it uses only the table of limits and the list of capabilities.
 	"internal/config": {"internal/lockfile", "internal/oci", "internal/signature", "wasmtools", "internal/rates", "internal/origin", "internal/pattern", "internal/scope", "internal/text", "runtime/limits", "wasmtools/capability", "internal/capability/builtin", "wasmtools/config/key", "internal/credential", "internal/keys", "internal/runtime/limittable", "internal/certificate", "internal/oidc", "internal/textfile", "internal/secret", "internal/naming"},
-	// One file becomes tools, the same way for serving and for the author's commands.
+	// Turns one file into tools, in the same way for a server and for the author's commands.
 	"internal/toolfile": {"wasmtools/capability/answer", "internal/jsontree", "internal/text", "internal/runtime/abi1", "internal/runtime/instrument", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability", "internal/capability/builtin", "internal/capability/tools", "wasmtools/schema", "internal/capability/hostset", "internal/runtime/hostcall", "internal/manifest", "internal/runtime/limittable", "internal/invoker", "internal/capability/granted", "internal/schemas", "wasmtools/misfit", "internal/naming", "internal/lacking"},
 	// Keys with values, whoever stores them.
 	"internal/state":                {},
@@ -140,7 +140,7 @@ var edges = map[string][]string{
 	"internal/state/memory":         {"internal/state", "internal/state/internal/watch"},
 	"internal/state/nats":           {"internal/durations", "internal/state", "internal/state/internal/watch", "internal/textfile", "internal/tlsfiles", "internal/trouble"},
 	"internal/state/internal/watch": {"internal/state"},
-	// Events about tools, for clients that listen; changes no tool itself.
+	// Events about tools, for clients that listen; does not change tools.
 	"internal/events": {
 		"internal/audit",
 		"internal/lacking",
@@ -150,9 +150,9 @@ var edges = map[string][]string{
 	},
 	// The log of changes, whoever makes them.
 	"internal/audit": {"internal/metrics/counters", "internal/state", "internal/text"},
-	// A file on disk that says which of several files keeps a path; reads no modules.
+	// A file on disk that says which of several files keeps the tool path that they share; reads no modules.
 	"internal/catalog/internal/precedence": {"internal/state", "internal/text", "internal/wholefile"},
-	// Chooses by the language, and remembers scripts that it has read; runs nothing.
+	// Chooses the bundler for a script by its language, and remembers scripts that were read before; runs nothing.
 	"internal/script": {"internal/apart", "internal/text", "internal/touched", "internal/runtime/codecache", "internal/runtime/wasmbin", "internal/script/engine", "internal/script/javascript", "internal/script/python"},
 	// Interpreters as files, of whatever language; runs nothing.
 	"internal/script/engine": {"internal/text", "internal/runtime/wasmbin"},
@@ -175,7 +175,7 @@ var edges = map[string][]string{
 	"internal/catalog/directory": {"internal/ownership", "internal/touched", "internal/catalog"},
 	// The source that is a module in a registry.
 	"internal/catalog/registry": {"internal/catalog", "internal/oci", "internal/ownership", "internal/wholefile"},
-	// The source that is a bucket: a file's name and its digest in the state, its content among the objects; shares the cache on disk.
+	// The source that is a bucket. The state has each file's name and digest, and the object store has its content. It shares the cache on disk.
 	"internal/catalog/bucket": {"internal/catalog", "internal/catalog/registry", "internal/runtime/sandbox", "internal/state", "internal/text", "internal/upload", "internal/versions"},
 	// The part of package web for programs that add doors.
 	"wasmtools/web": {"internal/web", "wasmtools"},
@@ -215,11 +215,11 @@ var edges = map[string][]string{
 	"internal/otlp": {"internal/nothttp", "internal/credential", "internal/runtime/hostcall", "internal/text", "internal/trace", "internal/web", "wasmtools", "wasmtools/invoke"},
 	// Counters with a bounded number of keys; pure.
 	"internal/metrics/counters": {},
-	// The slowest requests; is told of them as the log is.
+	// The slowest requests; hears of them in the same way as the log.
 	"internal/slow": {"internal/personal", "internal/text", "internal/web", "wasmtools"},
 	// Uploads that must not leave a directory; does not read the modules.
 	"internal/upload": {"internal/text"},
-	// Stores what operators have switched, whichever way they did it.
+	// Stores which tools operators have switched on or off, by whatever interface.
 	"internal/switches": {"internal/pattern", "internal/state", "internal/text", "wasmtools"},
 	// Everything below the doors, wired together; imports no door, and uses only the ids of requests, for the log.
 	"internal/core": {"internal/signing", "internal/trouble", "internal/otlp", "internal/trace", "internal/events", "internal/metrics", "internal/recent", "internal/rates", "internal/audit", "internal/brought", "internal/tokens", "internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/bucket", "internal/catalog/directory", "internal/catalog/registry", "internal/oci", "internal/signature", "internal/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "internal/state", "internal/state/local", "internal/state/memory", "internal/state/nats", "internal/configured", "runtime/limits", "internal/web", "internal/invoker", "internal/switches", "internal/versions"},
@@ -245,7 +245,7 @@ var edges = map[string][]string{
 	"internal/author/project": {"internal/author/sdk", "internal/text", "internal/runtime/wasmbin", "wasmtools", "wasmtools/schema", "internal/script", "internal/toolfile", "internal/manifest"},
 	// One file as a server would load it, without a server.
 	"internal/author/workbench": {"internal/author/project", "runtime/limits", "wasmtools", "internal/capability/broker", "internal/config", "internal/script", "internal/toolfile", "wasmtools/capability", "internal/capability/builtin", "internal/configured", "internal/manifest", "internal/runtime/limittable", "internal/core", "internal/invoker"},
-	// Every part has a command.
+	// Every part has a command, so this imports nearly everything.
 	"cmd/toolsrv/command": {"internal/nothttp", "internal/signature", "internal/events", "internal/rates", "internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/oci", "internal/ownership", "internal/reach", "internal/supervisor", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "internal/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "internal/config", "wasmtools/config", "internal/licenses", "internal/mcp", "internal/mcp/toolset", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "internal/state/memory", "internal/configured", "internal/credential", "internal/keys", "internal/manifest", "internal/runtime/limittable", "internal/secret", "internal/core", "internal/listen", "internal/lockfile", "internal/web", "wasmtools/misfit", "internal/lacking", "internal/audit", "internal/admin", "internal/admin/client", "internal/admin/socket", "internal/naming", "internal/admin/reach", "internal/invoker"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
@@ -261,7 +261,7 @@ var edges = map[string][]string{
 	"internal/runtime/compile": {"internal/apart", "internal/text"},
 	// Keeps files whose bytes can be trusted; imports no compiler.
 	"internal/runtime/codecache": {"internal/ownership"},
-	// A run of a guest, as host functions and the sandbox share it; imports neither.
+	// What host functions and the sandbox share about the run of a guest; imports neither.
 	"internal/runtime/hostcall": {},
 	// The part of package hostcall that functions of capabilities need.
 	"runtime/hostabi": {"internal/runtime/hostcall"},
@@ -309,7 +309,7 @@ var edges = map[string][]string{
 	"internal/textfile": {"internal/text"},
 	// What a module says about its tools; runs none of them.
 	"internal/manifest": {"internal/jsontree", "internal/text", "wasmtools", "internal/naming"},
-	// The tags of what can be limited, as a table.
+	// Reads the struct tags of what can be limited, as a table.
 	"internal/runtime/limittable": {"internal/text", "runtime/limits"},
 	// Readers of the values of configuration keys; they read no files.
 	"internal/keys": {"internal/pattern", "internal/runtime/limittable", "internal/text"},
@@ -533,20 +533,20 @@ func TestImports(t *testing.T) {
 	for dir, allowed := range edges {
 		for _, own := range allowed {
 			if !used[[2]string{dir, own}] {
-				t.Errorf("edges lets %s import %s, which it doesn't: take it out", dir, own)
+				t.Errorf("edges lets %s import %s, but it doesn't: remove the entry", dir, own)
 			}
 		}
 	}
 	for _, dir := range unsafeHomes {
 		if !used[[2]string{dir, "unsafe"}] {
-			t.Errorf("unsafeHomes has %s, which doesn't import unsafe: take it out", dir)
+			t.Errorf("unsafeHomes has %s, which doesn't import unsafe: remove the entry", dir)
 		}
 	}
 	unused := func(name string, homes map[string][]string, used map[[2]string]bool) {
 		for library, dirs := range homes {
 			for _, dir := range dirs {
 				if !used[[2]string{dir, library}] {
-					t.Errorf("%s lets %s import %s, which it doesn't: take it out", name, dir, library)
+					t.Errorf("%s lets %s import %s, but it doesn't: remove the entry", name, dir, library)
 				}
 			}
 		}
@@ -555,7 +555,7 @@ func TestImports(t *testing.T) {
 	unused("testHomes", testHomes, tested)
 }
 
-// homeOf returns the library of a map that a package belongs to, and which packages may import it.
+// homeOf finds the library of a map to which a package belongs. It returns the library, and the packages that may import it.
 func homeOf(homes map[string][]string, imported string) (library string, dirs []string) {
 	for library, dirs := range homes {
 		if imported == library || strings.HasPrefix(imported, library+"/") {
@@ -565,7 +565,7 @@ func homeOf(homes map[string][]string, imported string) (library string, dirs []
 	return "", nil
 }
 
-// TestOlderClients compares a list in wasmtools/RATIONALE.md with the files that treat older MCP clients, before 2026-07-28, in a different way.
+// TestOlderClients compares a list in wasmtools/RATIONALE.md with the files that treat MCP clients of versions before 2026-07-28 differently.
 func TestOlderClients(t *testing.T) {
 	t.Parallel()
 	_, section, _ := strings.Cut(read(t, "wasmtools/RATIONALE.md"), "### Why do older MCP clients see another schema?")
@@ -577,7 +577,7 @@ func TestOlderClients(t *testing.T) {
 			continue
 		}
 		if !strings.Contains(section, "`"+strings.TrimPrefix(file, "internal/protocol/")+"`") && !strings.Contains(section, "`"+file+"`") {
-			t.Errorf("internal/mcp/%s tells older clients from later ones: wasmtools/RATIONALE.md doesn't list it", file)
+			t.Errorf("internal/mcp/%s treats older clients differently, but wasmtools/RATIONALE.md doesn't list it", file)
 		}
 	}
 }

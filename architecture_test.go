@@ -21,7 +21,7 @@ func TestArchitecturePicture(t *testing.T) {
 	picture, _, _ := strings.Cut(read(t, architecture), "\nThe reasons")
 	named := regexp.MustCompile(`\b(?:cmd|internal|wasmtools|runtime)/[a-z0-9/]*[a-z0-9]`).FindAllString(picture, -1)
 	if len(named) < 5 {
-		t.Errorf("the picture at the top of %s names %d packages only", architecture, len(named))
+		t.Errorf("the picture at the top of %s names only %d packages", architecture, len(named))
 	}
 	for _, dir := range named {
 		if edges[dir] == nil {
@@ -49,7 +49,7 @@ func TestPackagesPage(t *testing.T) {
 			continue
 		}
 		if says[dir] == "" {
-			t.Errorf("%s has a line in edges and no documentation", dir)
+			t.Errorf("%s has a line in edges, but no documentation", dir)
 		}
 		fmt.Fprintf(&want, "| %s | %s | %s |\n", dir, strings.ReplaceAll(says[dir], "|", `\|`), strings.Join(slices.Sorted(slices.Values(edges[dir])), ", "))
 	}
@@ -92,7 +92,7 @@ func TestArchitectureNames(t *testing.T) {
 		}
 	}
 	if checked < 40 {
-		t.Errorf("found %d names only", checked)
+		t.Errorf("found only %d names", checked)
 	}
 }
 

@@ -52,7 +52,7 @@ func TestProofs(t *testing.T) {
 	for _, promise := range promises {
 		fmt.Fprintf(&want, "\n## [%s](../security.md#%s)\n\n", promise, anchor(promise))
 		if len(proofs[promise]) == 0 {
-			t.Errorf("no test proves %q: say so in the comments of those that do", promise)
+			t.Errorf("the comment of no test says that it proves %q", promise)
 		}
 		for _, dir := range slices.Sorted(maps.Keys(proofs[promise])) {
 			names := proofs[promise][dir]

@@ -72,12 +72,12 @@ func TestRationaleContents(t *testing.T) {
 		}
 	}
 	if n := len(homes); n < 60 || n > 95 {
-		t.Errorf("found %d questions: some 90 are what maintainers still ask", n)
+		t.Errorf("found %d questions, want 60 to 95: keep those that maintainers still ask", n)
 	}
 }
 
-// TestPagesAreShort limits what is written by hand in docs/ and in RATIONALE.md: say a thing once, in the page where readers look for it, and history
-// in the commit. Lower the bounds when pages become shorter.
+// TestPagesAreShort limits what is written by hand in docs/ and in RATIONALE.md: say a thing once, in the page where readers look for it, and
+// leave history to the commits. Lower the bounds when pages become shorter.
 func TestPagesAreShort(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("docs/*.md")
@@ -113,7 +113,7 @@ func TestLinks(t *testing.T) {
 		}
 	}
 	if len(pages) < 15 {
-		t.Errorf("found %d pages only", len(pages))
+		t.Errorf("found only %d pages", len(pages))
 	}
 	for page, text := range pages {
 		for _, link := range mdLink.FindAllStringSubmatch(text, -1) {

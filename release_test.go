@@ -43,7 +43,7 @@ func TestLicense(t *testing.T) {
 			}
 		}
 	}
-	// npm packs no links, so the one for JavaScript is a copy.
+	// npm packs no links, so sdk/js has a copy of the LICENSE.
 	for file, keys := range map[string][]string{
 		"sdk/js/package.json":       {`  "description": `, `  "license": "Apache-2.0",`, `  "repository": `, `  "keywords": `},
 		"sdk/python/pyproject.toml": {`description = `, name, `license-files = ["LICENSE"]`, `keywords = `, `Repository = `},

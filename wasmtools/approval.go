@@ -7,9 +7,9 @@ import (
 	"github.com/toolsrv/toolsrv/internal/pattern"
 )
 
-// MayCall reports whether the principal may call a tool as it is now. It reports what [Principal.May] does, unless only scopes with a fingerprint name the tool:
-// then one of these must have the tool's fingerprint. Doors list what MayCall allows. A call that May allows and MayCall doesn't fails with
-// CodeToolChanged, so that the client is told why.
+// MayCall reports whether the principal may call a tool as it is now. It reports what [Principal.May] does, unless only scopes with a
+// fingerprint name the tool: then one of these must have the tool's fingerprint. Doors list the tools that MayCall allows. A call that May
+// allows and MayCall doesn't fails with CodeToolChanged, so that the client is told why.
 func (p *Principal) MayCall(r *Route) bool {
 	if p == nil {
 		return false

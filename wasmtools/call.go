@@ -26,10 +26,11 @@ type Call struct {
 	Door string
 	// RequestID is the id of the request that the call is made for, as its answer and the log have it. It may be empty.
 	RequestID string
-	// Outer is the call inside which this one is made, because a tool calls another one; if nil, a client makes it. The call is part of it:
-	// it has only the time and fuel that the outer one has left. It is in the call rather than in a context, where it could be forgotten.
+	// Outer is the call inside which this one is made, because a tool calls another one; if nil, a client makes it. This call is part of
+	// the outer one, and has only the time and fuel that the outer one has left. Outer is a field of the call, and not in a context, where
+	// it could be forgotten.
 	Outer Outer
-	// Listener gets what the tool says before its result. If it is nil, that is dropped.
+	// Listener gets what the tool says before its result. If it is nil, what the tool says is dropped.
 	Listener Listener
 	// Uses is filled in with what the tool used of each capability that it was granted. It is empty for a tool that used nothing.
 	Uses []Use
@@ -86,7 +87,7 @@ type Use struct {
 	Took time.Duration
 }
 
-// Used adds to what the call has used. Its Capability must be one of a few words.
+// Used adds to what the call has used. The Capability of the use must be one of a few words.
 func (c *Call) Used(u Use) {
 	i := slices.IndexFunc(c.Uses, func(known Use) bool { return known.Capability == u.Capability })
 	if i < 0 {

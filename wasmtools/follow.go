@@ -22,8 +22,9 @@ type made struct {
 // generation. make must not return nil. before is its previous result, or nil. Calls come one at a time, in order; make must not change the table.
 // Changes of the table wait for make, requests don't.
 //
-// of returns what was made from a generation; for nil, or a generation of another table, what was made from the current one. end ends the calls of
-// make: from then on, of returns what was made last. Both are safe for concurrent use, and end can be called twice.
+// The returned function of returns the value that was made from a generation. For nil, or for a generation of another table, it returns the
+// value made from the current one. The function end ends the calls of make; from then on, of returns the value that was made last. Both
+// functions are safe for concurrent use, and end can be called twice.
 func (r *RouteTable) Follow(make func(g *Generation, before any) any) (of func(g *Generation) any, end func()) {
 	f := &follower{table: r, make: make}
 	r.mu.Lock()

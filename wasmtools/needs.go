@@ -3,7 +3,7 @@ package wasmtools
 import "encoding/json"
 
 // Needs are what a tool wants to reach outside its sandbox, by the names of capabilities such as "http". It can reach nothing that it does
-// not declare, and nothing that its operator does not grant. They must not be changed.
+// not declare, and nothing that its operator does not grant. Needs must not be changed.
 type Needs map[string]Need
 
 // A Need is what a tool needs of one capability: the words of a list, an object, or, with neither, the capability as such.
@@ -29,7 +29,8 @@ func (n Need) MarshalJSON() ([]byte, error) {
 type Missing struct {
 	// Capability is the name of the capability.
 	Capability string
-	// Entry is the entry of its list, such as a URL. It is empty where the need is not a list, and where the entry doesn't matter.
+	// Entry is the entry of the need's list, such as a URL. It is empty where the need is not a list, and where the entry doesn't
+	// matter.
 	Entry string
 	// Cause is why the tool can't use it.
 	Cause Cause

@@ -42,7 +42,7 @@ type Principal struct {
 	approved      []pattern.Approval // those with one
 	all           bool               // one of the scopes stands for every tool
 	rate          Rate
-	within        *Principal // the principal whose rate calls also count against, or nil
+	within        *Principal // the principal against whose rate calls also count, or nil
 }
 
 // NewPrincipal returns a principal that may call the tools that match one of the scopes; without any, it may call nothing. A scope is a
@@ -80,8 +80,8 @@ func NewPrincipal(name, origin string, scopes ...string) (*Principal, error) {
 	return p, nil
 }
 
-// WithRoles returns the principal with these roles in place of its own. A role is a word such as RoleAdmin. It fails where one is empty, longer
-// than MaxPrincipalName or has characters that can't be printed.
+// WithRoles returns the principal with these roles in place of its own. A role is a word such as RoleAdmin. WithRoles fails if a role is
+// empty, is longer than MaxPrincipalName, or has characters that can't be printed.
 func (p *Principal) WithRoles(roles ...string) (*Principal, error) {
 	for _, role := range roles {
 		if err := checkWord(role); err != nil {

@@ -31,7 +31,7 @@ func TestPrincipal(t *testing.T) {
 		}
 	}
 	if shown := p.WithCredential("7"); shown.Credential() != "7" || p.Credential() != "" || !shown.Is(p) || !shown.May("/math/add") {
-		t.Errorf("with a credential it is %+v", shown)
+		t.Errorf("with a credential, the principal is %+v", shown)
 	}
 	if p.String() != "ci" || p.Origin() != "token" || strings.Join(p.Scopes(), " ") != "math/* /text/upper" {
 		t.Errorf("got %s, %s, %q", p, p.Origin(), p.Scopes())

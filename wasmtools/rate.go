@@ -16,9 +16,9 @@ type Rate struct {
 // IsZero reports whether the rate limits nothing.
 func (r Rate) IsZero() bool { return r.Calls <= 0 && r.Concurrent <= 0 }
 
-// WithRate returns the principal with a rate. within is a principal whose rate the calls also count against, such as the one whose token has
-// made this one's token; it may be nil. So a principal can't get more calls than it may make by giving itself several names. A verifier that sets
-// rates must return principals of the same name, origin and realm for the same caller, since calls are counted by these.
+// WithRate returns the principal with a rate. The calls also count against the rate of within, such as the principal whose token has made
+// this principal's token; within may be nil. So a principal can't get more calls than it may make by giving itself several names. A
+// verifier that sets rates must return principals of the same name, origin and realm for the same caller, since calls are counted by these.
 func (p *Principal) WithRate(r Rate, within *Principal) *Principal {
 	next := p.clone()
 	next.rate, next.within = r, within
@@ -33,7 +33,7 @@ func (p *Principal) Rate() Rate {
 	return p.rate
 }
 
-// Within returns the principal whose rate calls also count against, or nil.
+// Within returns the principal against whose rate calls also count, or nil.
 func (p *Principal) Within() *Principal {
 	if p == nil {
 		return nil

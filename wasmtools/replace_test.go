@@ -12,8 +12,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// TestReplaceReuses compares a table whose tools change again and again, and which reuses its entries, with a new table of the same tools: sorted or
-// not, and with conflicts.
+// TestReplaceReuses compares two tables of the same tools: one whose tools change again and again, and which reuses its entries, and a new
+// one. The tools are sorted or not, and some have conflicts.
 func TestReplaceReuses(t *testing.T) {
 	t.Parallel()
 	const seed = 5
@@ -58,7 +58,7 @@ func TestReplaceReuses(t *testing.T) {
 			tools = next
 		}
 		if got, want := table.Tools(), fresh.Tools(); !slices.EqualFunc(got, want, func(a, b wasmtools.Route) bool { return a.Tool == b.Tool && a.Path == b.Path && a.Enabled == b.Enabled }) {
-			t.Fatalf("seed %d, step %d: the table has other routes than a new one", seed, step)
+			t.Fatalf("seed %d, step %d: the table's routes differ from those of a new one", seed, step)
 		}
 		for _, want := range tools {
 			if got, ok := table.Lookup(want.Path()); !ok || got.Tool != want {

@@ -19,7 +19,7 @@ type RouteTable struct {
 
 	mu          sync.Mutex     // guards what follows, and the order of generations
 	entries     []entry        // sorted by path
-	byPath      map[string]int // indexes of entries; it is shared with generations, as refused is, and never changes
+	byPath      map[string]int // indexes of entries; like refused, it is shared with generations, and never changes
 	refused     []Refusal
 	switches    switches
 	value       any // of the configuration
@@ -88,7 +88,7 @@ type Switch struct {
 	Enabled bool
 	// Reason says why it is disabled, or is empty.
 	Reason string
-	// Since is when that was.
+	// Since is when the method was called.
 	Since time.Time
 	// By says who switched it, or is empty if the program did.
 	By string
@@ -113,15 +113,16 @@ func (r *RouteTable) Tools() []Route { return r.Current().Routes() }
 // Lookup returns the tool that is served at a path such as "/math/add".
 func (r *RouteTable) Lookup(path string) (Route, bool) { return r.Current().Lookup(path) }
 
-// Replace makes tools the whole content of the table, and refused the files it reports. Switches stay as they are: a disabled tool stays
-// disabled when its file is replaced. It fails, and changes nothing, where a tool has no valid name, no parameters or no caller, or two
-// have the same path or operation id. With many tools it is fastest if they are sorted by path.
+// Replace replaces the whole content of the table: tools are the tools that it serves, and refused are the files that it reports.
+// Switches stay as they are: a disabled tool stays disabled when its file is replaced. It fails, and changes nothing, where a tool has
+// no valid name, no parameters or no caller, or two have the same path or operation id. With many tools it is fastest if they are sorted
+// by path.
 func (r *RouteTable) Replace(tools []*Tool, refused []Refusal) error {
 	return r.replace(tools, refused, nil)
 }
 
-// Configure is Replace together with a new configuration. Both are in one generation: nobody ever sees only one of them. Enable and Disable
-// still override the configuration's policy.
+// Configure does what Replace does, together with a new configuration. Both changes are in one generation: nobody ever sees only one of
+// them. Enable and Disable still override the configuration's policy.
 func (r *RouteTable) Configure(tools []*Tool, refused []Refusal, c Configuration) error {
 	return r.replace(tools, refused, &c)
 }
@@ -149,8 +150,8 @@ func (r *RouteTable) replace(tools []*Tool, refused []Refusal, c *Configuration)
 	return nil
 }
 
-// entriesOf returns the entries of tools, sorted by path. It does not check tools again that are in the table already, which it finds by walking both
-// sorted lists at once. samePaths is whether all paths are the same as before. r.mu is held.
+// entriesOf returns the entries of tools, sorted by path. Tools that are already in the table are not checked again: entriesOf finds these
+// by walking both sorted lists at once. samePaths is whether all paths are the same as before. r.mu is held.
 func (r *RouteTable) entriesOf(tools []*Tool) (entries []entry, samePaths bool, err error) {
 	entries = make([]entry, len(tools))
 	samePaths = len(tools) == len(r.entries) && r.byPath != nil
@@ -186,7 +187,8 @@ func (r *RouteTable) entriesOf(tools []*Tool) (entries []entry, samePaths bool, 
 	return entries, samePaths, nil
 }
 
-// placesOf returns the index of each entry by its path. It fails if two have the same path or operation id.
+// placesOf returns the index of each entry by its path. It fails if two entries have the same path or
+// operation id.
 func placesOf(entries []entry) (byPath map[string]int, err error) {
 	byPath = make(map[string]int, len(entries))
 	operations := make(map[string]*Tool, len(entries))
@@ -200,8 +202,9 @@ func placesOf(entries []entry) (byPath map[string]int, err error) {
 	return byPath, nil
 }
 
-// Enable switches a tool ("/math/add", the first slash may be missing) or all tools of a namespace and of those below it on; "/" means all.
-// Tools that appear in the namespace later are on, too. It fails with CodeNotFound where the table has neither.
+// Enable switches on a tool, such as "/math/add", or all tools of a namespace and of those below it; "/" means all tools. The first slash
+// may be missing. Tools that appear in the namespace later are on, too. Enable fails with CodeNotFound if the table has no such tool or
+// namespace.
 func (r *RouteTable) Enable(path string) error {
 	return r.change(path, change{enabled: true, since: time.Now()})
 }

@@ -21,7 +21,7 @@ func newTable(t testing.TB, tools ...*wasmtools.Tool) *wasmtools.RouteTable {
 	return table
 }
 
-// someTools are tools at the top, in namespaces, and in one below another.
+// someTools are tools at the top level, in namespaces, and in a namespace below another one.
 func someTools() []*wasmtools.Tool {
 	return []*wasmtools.Tool{tool("web", "get"), tool("math", "add"), tool("math", "div"), tool("math/big", "add"), tool("mathematics", "prove"), tool("", "now")}
 }
@@ -237,7 +237,7 @@ func TestSwitchesOfWhatComesLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := states(table.Current()); got != "/math/add!audit" {
-		t.Errorf("after it was away: got %s", got)
+		t.Errorf("after the tool was removed and added again: got %s", got)
 	}
 }
 
@@ -412,7 +412,7 @@ func TestRouteTableHammer(t *testing.T) {
 		if g.Number() != seen+1 {
 			t.Errorf("generation %d follows %d", g.Number(), seen)
 		}
-		seen = g.Number() // the race detector would notice calls at the same time
+		seen = g.Number() // the race detector would notice concurrent calls
 	})
 	var writers, readers sync.WaitGroup
 	done := make(chan struct{})

@@ -79,8 +79,8 @@ func (t *Tool) OperationID() string {
 
 // Fingerprint returns the SHA-256, in lower-case hexadecimal, of everything that clients see of the tool: its path, title, description,
 // annotations, icons and examples, and the schemas of its arguments and of its result, without regard to white space between the parts of
-// JSON. With it, a client that has approved a tool knows that what it sees is still the same. The tool's code, version and limits are not
-// in it: Digest is the file's.
+// JSON. With it, a client that has approved a tool knows that what it sees is still the same. The fingerprint does not cover the tool's
+// code, version and limits. For the code, see Digest, which covers the module's file.
 func (t *Tool) Fingerprint() string {
 	shown := struct {
 		Path        string

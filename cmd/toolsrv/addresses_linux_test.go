@@ -9,11 +9,11 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestFewAddresses starts a server with less address space than it reserves: the server prints a sentence that says so and what to do, and exits.
+// TestFewAddresses starts a server with less address space than it reserves. The server prints a sentence that says so and what to do, and exits.
 func TestFewAddresses(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
-		t.Skip("the race detector needs more addresses itself")
+		t.Skip("the race detector itself needs more address space")
 	}
 	cmd := exec.Command("sh", "-c", `ulimit -v 1048576 && exec "$0" "$@"`, binary, "openapi", "--config", filepath.Join(site(t, "", nil), "toolsrv.toml"), "--address", "127.0.0.1:0")
 	out, err := cmd.CombinedOutput()

@@ -12,9 +12,9 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// peak runs a command, and returns the most memory that it had. The figure that Linux gives the parent is wrong: Go starts a child in its own memory,
-// so the figure is at least the peak of the test's process, which is more than most commands need. So the child is stopped when it exits, and
-// measured then.
+// peak runs a command, and returns the most memory that it had. The figure that Linux reports to the parent is wrong. Go starts a child in the
+// memory of the test's process, so the figure is at least the peak of that process, which is more than most commands need. Therefore the child is
+// stopped when it exits, and measured then.
 func peak(t *testing.T, cmd *exec.Cmd) int64 {
 	t.Helper()
 	runtime.LockOSThread() // only this thread may trace the child

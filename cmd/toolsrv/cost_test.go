@@ -31,13 +31,13 @@ func TestCost(t *testing.T) {
 	}
 	testkit.SkipEmulated(t, "the emulator would be measured")
 	if testkit.Race(t) {
-		t.Skip("takes twice as much of all with -race")
+		t.Skip("with -race, commands take twice the time and memory")
 	}
 	// The commands that run modules, compile, or run until they are stopped.
 	working := []string{"bench", "build", "call", "check", "dev", "openapi", "pack", "test", "top", "up"}
 	const (
-		// Processor time, so that other work of the machine does not count. The bar is 20 ms, which all commands meet on a quiet machine; if others
-		// use its memory, the same takes up to 28 ms.
+		// Processor time, so that other work of the machine does not count. The bar is 20 ms, which all commands meet on a quiet machine; if other
+		// programs keep its memory busy, the same commands take up to 28 ms.
 		time30   = 30 * time.Millisecond
 		waited   = 300 * time.Millisecond // in all
 		memory30 = 30 << 20
@@ -172,8 +172,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// answering starts a server for commands to ask, and a registry. It returns both, and the folder of the server's configuration. The folder has two
-// keys, with which an artifact that the server serves is signed, and older.wasm, of which the server serves a newer version.
+// answering starts a server for commands to ask, and a registry. It returns both, and the folder of the server's configuration. The folder also has
+// the pair of keys with which an artifact that the server serves is signed, and older.wasm, an older version of a file that the server serves.
 func answering(t *testing.T) (s *service, dir, host string) {
 	t.Helper()
 	host = ocitest.ServeReferrers(t).Host
@@ -202,12 +202,12 @@ func answering(t *testing.T) (s *service, dir, host string) {
 	return s, dir, host
 }
 
-// TestNoTemplates checks that the program has no template that calls methods by name: for that, the linker would keep every exported method of every
-// type, which takes 5.7 MB.
+// TestNoTemplates checks that the program has no template that calls methods by name. If there were one, the linker would have to keep every
+// exported method of every type, which takes 5.7 MB.
 func TestNoTemplates(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("the symbols of other systems are in other forms")
+		t.Skip("other systems have symbols in other formats")
 	}
 	program, err := elf.Open(binary)
 	if err != nil {

@@ -26,7 +26,7 @@ func author(t *testing.T, language string, flags ...string) (dir, temp string, d
 	}
 	caches, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
 	if err != nil {
-		t.Skipf("there is no go to build with: %v", err)
+		t.Skipf("there is no go command to build with: %v", err)
 	}
 	dir, temp = filepath.Join(t.TempDir(), "greet"), t.TempDir()
 	if out, err := command("new", dir, "--lang", language).CombinedOutput(); err != nil {

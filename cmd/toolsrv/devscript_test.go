@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
 )
 
-// TestDevScript is an hour of work on a script: the tool answers, changes of the script and of its imports are soon in service, and a mistake is
+// TestDevScript is an hour of work on a script: the tool answers, changes to the script and to its imports are soon in service, and a mistake is
 // reported with its place and does no harm.
 func TestDevScript(t *testing.T) {
 	if testing.Short() {

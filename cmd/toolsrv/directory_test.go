@@ -24,7 +24,7 @@ func TestDirectory(t *testing.T) {
 		return func() bool { return slices.Equal(s.listed(), want) }
 	}
 
-	// A refused file has stopped nothing else.
+	// A refused file does not keep other files from being served.
 	s.waitLine("the refusal of broken.wasm", refusal("broken.wasm"))
 	if got := s.listed(); !lists("/shop/echo 1.0.0")() {
 		t.Fatalf("at the start /tools lists %q", got)
@@ -44,7 +44,7 @@ func TestDirectory(t *testing.T) {
 		}
 	}
 
-	// Replaced: echo is now the second function of the module, which refuses.
+	// The file is replaced: echo is now the second function of the module, which refuses calls.
 	tag := s.get("/tools").header.Get("ETag")
 	put(t, filepath.Join(tools, "shop.wasm"), guest(t, "shop", "2.0.0", "other", "echo"))
 	s.eventually("the replaced file is served",
@@ -56,7 +56,7 @@ func TestDirectory(t *testing.T) {
 		t.Error("the ETag of /tools has not changed with the file")
 	}
 
-	// Replaced by a bad file: the version before stays in service.
+	// The file is replaced by a bad one: the previous version stays in service.
 	put(t, filepath.Join(tools, "mail.wasm"), []byte("\x00asm but no more"))
 	s.waitLine("the refusal of mail.wasm", refusal("mail.wasm"))
 	if a := s.post("/mail/echo", order); a.status != http.StatusOK {
@@ -82,7 +82,7 @@ func TestDirectory(t *testing.T) {
 
 	// A bad file that is corrected.
 	put(t, filepath.Join(tools, "broken.wasm"), guest(t, "mended", "1.0.0", "echo"))
-	s.eventually("the mended file is served",
+	s.eventually("the corrected file is served",
 		lists("/fax/echo 1.0.0", "/mail/echo 1.0.0", "/mended/echo 1.0.0", "/new/folder/echo 1.0.0"))
 }
 

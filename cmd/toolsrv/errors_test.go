@@ -35,7 +35,7 @@ func TestErrors(t *testing.T) {
 	s := start(t, site(t, errorsConfig, map[string][]byte{
 		"shop.wasm":  guest(t, "shop", "1.0.0", guestTools...),
 		"spare.wasm": guest(t, "spare", "1.0.0", "echo"),
-		// Tools have fixed numbers in the module, so spin and recurse have the same places as in shop.
+		// Tools have fixed numbers in the module, so spin and recurse must have the same positions as in shop.
 		"frugal.wasm": guest(t, "frugal", "1.0.0", guestTools...),
 	}))
 	const post = http.MethodPost
@@ -80,7 +80,7 @@ func TestErrors(t *testing.T) {
 		{name: "too many instructions", request: request{method: post, path: "/frugal/spin", body: order, token: token},
 			status: 500, code: "tool_fuel", detail: "The tool ran for more than its limit of 100000 instructions."},
 		{name: "too much memory", request: request{method: post, path: "/shop/grow", body: order, token: token}, status: 500, code: "tool_memory"},
-		{name: "output that is no JSON", request: request{method: post, path: "/shop/garble", body: order, token: token}, status: 500, code: "tool_bad_output"},
+		{name: "output that is not JSON", request: request{method: post, path: "/shop/garble", body: order, token: token}, status: 500, code: "tool_bad_output"},
 		{name: "no output", request: request{method: post, path: "/shop/silent", body: order, token: token}, status: 500, code: "tool_bad_output"},
 		{name: "disabled", request: request{method: post, path: "/spare/echo", body: order, token: token}, status: 503, code: "tool_disabled"},
 		{name: "too slow", request: request{method: post, path: "/shop/spin", body: order, token: token}, status: 504, code: "tool_timeout"},

@@ -21,7 +21,7 @@ func TestDirectoryBecomesPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	makePipe(t, tools)
-	s.waitLine("the line that the directory can't be read", func(line map[string]any) bool {
+	s.waitLine("the report that the directory can't be read", func(line map[string]any) bool {
 		return line["level"] == "WARN" && strings.Contains(textOf(line), "not a directory")
 	})
 	if a := s.post("/shop/echo", order); a.status != http.StatusOK {
@@ -56,7 +56,7 @@ func TestReloadOfPipe(t *testing.T) {
 	}
 	makePipe(t, tokens)
 	s.signal(syscall.SIGHUP)
-	s.waitLine("the line that the reload took too long", func(line map[string]any) bool {
+	s.waitLine("the report that the reload took too long", func(line map[string]any) bool {
 		return line["level"] == "ERROR" && strings.Contains(textOf(line), "it took longer than")
 	})
 	if got := s.status(token); got != http.StatusOK {

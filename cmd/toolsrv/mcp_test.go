@@ -259,8 +259,8 @@ func TestMCPDirectory(t *testing.T) {
 	a.waitLine("the refusal of broken.wasm", refusal("broken.wasm"))
 }
 
-// TestMCPSaysTroubleOnly checks what an agent's terminal gets: nothing about calls, right or wrong, and a warning for each file that can't be served.
-// With another level the terminal gets the calls, too.
+// TestMCPSaysTroubleOnly checks what an agent's terminal gets: nothing about calls, whether they succeed or fail, and a warning for each file that
+// can't be served. With another level the terminal gets the calls, too.
 func TestMCPSaysTroubleOnly(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -363,7 +363,7 @@ func TestMCPStateless(t *testing.T) {
 	}
 }
 
-// TestMCPPipe sends all requests at once and then the end of the input, like a shell: each is answered.
+// TestMCPPipe sends all requests at once and then the end of the input, as a shell pipeline does: each request is answered.
 func TestMCPPipe(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, filepath.Join(site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")}), "tools"))
@@ -403,7 +403,7 @@ func TestMCPEndsInCall(t *testing.T) {
 	a.has("at the start", "shop-echo", "shop-garble", "shop-grow", "shop-recurse", "shop-refuse", "shop-reject", "shop-silent", "shop-spin", "shop-trap", "shop-wait")
 	a.send(`{"jsonrpc":"2.0","id":100,"method":"tools/call","params":{"name":"shop-spin","arguments":%s}}`, order)
 	if m := a.ask("ping", "{}"); m.Error != nil { // calls don't hold up other requests
-		t.Errorf("ping beside a call: got %+v", m.Error)
+		t.Errorf("ping during a call: got %+v", m.Error)
 	}
 	if code, took := a.end(); code != 0 || took > time.Minute {
 		t.Errorf("exit code %d after %s, want 0 long before the call's end", code, took)
@@ -482,7 +482,7 @@ export const answer = tool({ description: "Answer.", parameters: { type: "object
 			put(t, filepath.Join(dir, c.folder, "_n.ts"), []byte("export const n = 9;"))
 			for deadline := time.Now().Add(patience); !strings.Contains(a.calls("answer", "{}"), `{"n":9}`); time.Sleep(10 * time.Millisecond) {
 				if time.Now().After(deadline) {
-					t.Fatal("a change of what it imports is not taken up")
+					t.Fatal("a change to a file that the script imports is not noticed")
 				}
 			}
 		})

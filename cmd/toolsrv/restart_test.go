@@ -143,7 +143,8 @@ func TestRestartRefused(t *testing.T) {
 	refused("elsewhere")
 	put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[secrets]\nfiles = {key = \"nowhere\"}\n")) // this is found only when the grants are made
 	refused("secret")
-	// What a reload leaves for a restart is tried, too: otherwise the next process would find it out, when there is no way back.
+	// Settings that a reload leaves for a restart are tried, too. Otherwise only the next process would find a mistake in them, when there is no way
+	// back.
 	put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[tools]\ndirectory = \"tools\"\n[[source]]\noci = \"127.0.0.1:1/acme/csv\"\ntag = \"1\"\n[[source.signer]]\nkey = \"nowhere.pub\"\n"))
 	refused("nowhere.pub")
 	put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[tools]\ndirectory = \"tools\"\n[[source]]\noci = \"127.0.0.1:1/acme/csv\"\ntag = \"1\"\nca = \"nowhere.pem\"\n"))
@@ -171,7 +172,7 @@ func TestRestartRefused(t *testing.T) {
 	s.waitCount("listening", 2)
 	s.waitCount("ready", 2)
 	if a := s.post("/shop/echo", order); a.status != http.StatusOK {
-		t.Errorf("after the program was mended: %d, want 200", a.status)
+		t.Errorf("after the program was restored: %d, want 200", a.status)
 	}
 }
 
@@ -197,7 +198,7 @@ func TestRestartWithoutState(t *testing.T) {
 			}
 			s.signal(syscall.SIGUSR2)
 			s.waitCount("listening", 2)
-			s.waitLine("the line that the state is lost", func(line map[string]any) bool {
+			s.waitLine("the report that the state is lost", func(line map[string]any) bool {
 				return line["level"] == "ERROR" && line["msg"] == "this process has lost the state, so tools get errors" && strings.Contains(textOf(line), "state.db is not a state")
 			})
 			if address == "a new address" {
@@ -272,7 +273,8 @@ func keepingSite(t *testing.T) (dir string, s *service) {
 	return dir, s
 }
 
-// TestRestartFindsProgram restarts a service with the program that is now at the path with which it was started, however it got there.
+// TestRestartFindsProgram replaces the program at the path with which a service was started, in several ways. A restart runs the program that is
+// there now.
 func TestRestartFindsProgram(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: not with -short")
@@ -348,8 +350,8 @@ func TestRestartFindsProgram(t *testing.T) {
 	}
 }
 
-// TestReloadDuringDrain removes a token while a call keeps a server from stopping or restarting: a request that is complete only after that is
-// refused.
+// TestReloadDuringDrain removes a token while a call keeps a server from stopping or restarting: a request that has begun before, but is complete
+// only afterwards, is refused.
 func TestReloadDuringDrain(t *testing.T) {
 	t.Parallel()
 	for msg, sig := range map[string]syscall.Signal{"draining": syscall.SIGTERM, "handing over": syscall.SIGUSR2} {
@@ -369,7 +371,7 @@ func TestReloadDuringDrain(t *testing.T) {
 			s.waitLog(msg)
 			put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[auth]\ntokens = [\""+token+"-2\"]\n"))
 			s.signal(syscall.SIGHUP)
-			s.waitLine("the line that a token was removed", func(line map[string]any) bool { return line["tokens_removed"] != nil })
+			s.waitLine("the report that a token was removed", func(line map[string]any) bool { return line["tokens_removed"] != nil })
 			fmt.Fprint(conn, order[1:])
 			a, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err != nil {

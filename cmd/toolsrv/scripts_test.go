@@ -75,7 +75,7 @@ func TestScripts(t *testing.T) {
 	put(t, filepath.Join(tools, "lib", "_half.ts"), []byte("export const half = (n: number) => n / 2 + 1;\n"))
 	s.eventually("a changed file is noticed", answers("/halve", `{"n": 5}`, "3.5"))
 
-	// A mistake is reported, and the version before stays in service.
+	// A mistake is reported, and the previous version stays in service.
 	put(t, filepath.Join(tools, "texts", "shout.py"), []byte(strings.Replace(pythonTool, "text.upper()", "text.upper(", 1)))
 	s.waitLine("the place of the mistake", func(line map[string]any) bool {
 		return refusal("shout.py")(line) && strings.HasPrefix(fmt.Sprint(line["reason"]), "shout.py:7:")

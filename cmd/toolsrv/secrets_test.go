@@ -61,8 +61,8 @@ func needing(t *testing.T, name string, needs map[string]any, names ...string) [
 	return module
 }
 
-// traces returns texts that would give a secret away: the secret itself, its encodings, and pieces of 24 bytes, which none of these encodings
-// contains. It does not depend on how the server looks for secrets.
+// traces returns texts that would give a secret away: its encodings, and each piece of 24 bytes of the secret as it is, since the encodings need not
+// contain one. The list does not depend on how the server looks for secrets.
 func traces(secret string) []string {
 	list := []string{hex.EncodeToString([]byte(secret)), url.QueryEscape(secret), url.PathEscape(secret)}
 	for i := 0; i+24 <= len(secret); i++ {
@@ -118,8 +118,9 @@ func undisguised(t *testing.T, result string) string {
 	return string(b)
 }
 
-// TestSecretsStay lets a hostile tool send requests with a secret of the host to a server that echoes them, and see another secret. No
-// trace of them is in anything that leaves the process, nor in what the tool was given.
+// TestSecretsStay has a hostile tool, which may use two secrets of the host. The host puts one of them into the tool's requests to a server that
+// echoes them, and the tool may see the other. No trace of the secrets is in anything that leaves the process, and no trace of the first is in what
+// the tool was given.
 // Proves: Secrets stay secret
 func TestSecretsStay(t *testing.T) {
 	if testing.Short() {
@@ -289,13 +290,13 @@ files = {signing = %[5]q}
 		}
 	}
 
-	// The length of the secret, from the size of what is sent.
+	// The tool tries to measure the secret's length by the size of what is sent.
 	sizes := map[string]string{}
 	for _, way := range ways {
 		sizes[way] = call("measure", head{Method: "GET", URL: server.URL + "/" + url.PathEscape(way)}).body
 	}
 
-	// Requests to the service itself, while it reads secrets again, and when they can't be read.
+	// Requests go to the service itself, while it reads its secrets again, and when they can't be read.
 	pages := func() {
 		for _, path := range []string{"/tools", "/openapi.json", "/docs", "/healthz", "/readyz", "/metrics", "/mcp", "/spy", "/spy/tell", "/nowhere", "/debug/pprof/", "/debug/vars"} {
 			ask(request{method: http.MethodGet, path: path})

@@ -53,7 +53,7 @@ func TestReload(t *testing.T) {
 
 	put(t, config, []byte("[auth]\ntokens = [\""+other+"\"]\n"))
 	s.signal(syscall.SIGHUP)
-	s.eventually("the new token lets in", func() bool { return s.status(other) == http.StatusOK })
+	s.eventually("the new token is accepted", func() bool { return s.status(other) == http.StatusOK })
 	s.eventually("the old token is refused", func() bool { return s.status(token) == http.StatusUnauthorized })
 
 	put(t, config, []byte(head+"[tools]\ndisabled = [\"shop\"]\n"))
@@ -86,7 +86,7 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// TestTokensFile checks that the tokens of a flag's file override the configuration's, and that the file is read again.
+// TestTokensFile checks that the tokens in the file that a flag names override those of the configuration, and that a reload reads the file again.
 func TestTokensFile(t *testing.T) {
 	t.Parallel()
 	dir := site(t, "[auth]\ntokens = [\"of-the-configuration\"]\n", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")})

@@ -99,7 +99,7 @@ func TestSupervisor(t *testing.T) {
 			t.Errorf("process %d told %q, want that %d is ready", pid, lines, main)
 		}
 		if a := s.get("/readyz"); a.status != http.StatusOK {
-			t.Errorf("/readyz says %d to a supervisor that was told of readiness", a.status)
+			t.Errorf("/readyz says %d after the supervisor was told that the server is ready", a.status)
 		}
 	}
 	reloading := func(status string) {
@@ -228,7 +228,7 @@ func listener(t *testing.T) *os.File {
 	return file
 }
 
-// activate is a shell command that starts a server like systemd's socket activation: the variable names the process.
+// activate is a shell command that starts a server as systemd's socket activation does: LISTEN_PID has the number of the server's process.
 const activate = `exec env LISTEN_PID=$$ "$@"`
 
 // activated starts a server whose sockets a supervisor has opened. Its url is that of the first socket.

@@ -21,7 +21,7 @@ import (
 )
 
 // TestOtherVersions has files that other versions of toolsrv have left: each is refused with a sentence that says what to do, or is ignored. None of
-// them changes.
+// these files is changed.
 func TestOtherVersions(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {

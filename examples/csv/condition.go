@@ -42,7 +42,7 @@ func (c *condition) test(k kind) (func(cell string) bool, error) {
 		if json.Unmarshal(c.Value, &elements) != nil {
 			return nil, fmt.Errorf("one_of needs a list of values, such as [\"a\", \"b\"]; got %.100s", c.Value)
 		}
-		wanted := make(map[any]bool, len(elements)) // there may be thousands, and a hundred thousand rows
+		wanted := make(map[any]bool, len(elements)) // a map, since a list may have thousands of values, and a table a hundred thousand rows
 		for _, e := range elements {
 			w, err := c.operand(e, k)
 			if err != nil {
@@ -54,7 +54,7 @@ func (c *condition) test(k kind) (func(cell string) bool, error) {
 	}
 	switch c.Is {
 	case "contains", "not_contains", "starts_with", "ends_with":
-		k = text // of a number, its digits
+		k = text // a number is compared by its digits
 	}
 	w, err := c.operand(c.Value, k)
 	if err != nil {

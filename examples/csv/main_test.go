@@ -17,14 +17,14 @@ func TestExamples(t *testing.T) {
 	toolsrvtest.Examples(t, module)
 }
 
-// page is an answer whose rows stay text.
+// A page is an answer whose rows are not decoded.
 type page struct {
 	Rows           json.RawMessage
 	Total, Matched int
 	NextOffset     *int `json:"next_offset"`
 }
 
-// call calls the tool with a text and other arguments, JSON members that begin with a comma.
+// call calls the tool with a CSV text. others are further arguments: JSON members, with a comma before each.
 func call(t *testing.T, text, others string) (out page, err error) {
 	t.Helper()
 	quoted, _ := json.Marshal(text)
@@ -88,9 +88,9 @@ func TestQuery(t *testing.T) {
 		{"greater", `,"where":[{"column":"people","is":"greater","value":522250}]`, "Paris Berlin"},
 		{"at least, as text", `,"where":[{"column":"people","is":"at_least","value":"522250"}]`, "Paris Lyon Berlin"},
 		{"less leaves empty cells out", `,"where":[{"column":"people","is":"less","value":1e6}]`, "Lyon"},
-		{"at most of texts", `,"where":[{"column":"city","is":"at_most","value":"lyon"}]`, "Lyon Berlin"},
+		{"texts that are at most a text", `,"where":[{"column":"city","is":"at_most","value":"lyon"}]`, "Lyon Berlin"},
 		{"contains", `,"where":[{"column":"city","is":"contains","value":"R"}]`, "Paris Berlin"},
-		{"contains not", `,"where":[{"column":"city","is":"not_contains","value":"r"}]`, "Lyon Ulm"},
+		{"does not contain", `,"where":[{"column":"city","is":"not_contains","value":"r"}]`, "Lyon Ulm"},
 		{"starts", `,"where":[{"column":"people","is":"starts_with","value":"5"}]`, "Lyon"},
 		{"ends", `,"where":[{"column":"city","is":"ends_with","value":"N"}]`, "Lyon Berlin"},
 		{"one of", `,"where":[{"column":"people","is":"one_of","value":[522250,"3677472"]}]`, "Lyon Berlin"},
@@ -148,7 +148,7 @@ func TestPaging(t *testing.T) {
 	}
 }
 
-// TestSlips has mistakes of agents; each message says what to do.
+// TestSlips makes mistakes that agents make. Each message says what to do.
 func TestSlips(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, csv, others, want string }{
@@ -158,14 +158,14 @@ func TestSlips(t *testing.T) {
 		{"too many cells", "a,b\n1,2\n1,2,3", ``, "Line 3 has 3 cells, and there are 2 columns"},
 		{"open quote", "a\n\"x", ``, "Line 2, column"},
 		{"quote within", "a\nx\"y", ``, "Line 2, column 2: there is a quote within"},
-		{"text for a number", cities, `,"where":[{"column":"people","is":"less","value":"many"}]`, `where[0]: the column "people" holds values of the type number`},
-		{"empty text for a number", cities, `,"where":[{"column":"people","is":"equal","value":""}]`, `holds values of the type number`},
-		{"number for a text", "a;b\n1,5;2", `,"where":[{"column":"a","is":"greater","value":1.2}]`, `which is text (1,5 and`},
+		{"text in place of a number", cities, `,"where":[{"column":"people","is":"less","value":"many"}]`, `where[0]: the column "people" holds values of the type number`},
+		{"empty text in place of a number", cities, `,"where":[{"column":"people","is":"equal","value":""}]`, `holds values of the type number`},
+		{"number in place of a text", "a;b\n1,5;2", `,"where":[{"column":"a","is":"greater","value":1.2}]`, `which is text (1,5 and`},
 		{"space before a quote", "a, b\n\"x\", \"y\"", ``, "with no space before"},
 		{"no value", cities, `,"where":[{"column":"city","is":"equal"}]`, "where[0]: equal needs a value"},
 		{"null", cities, `,"where":[{"column":"city","is":"equal","value":null}]`, `use "empty"`},
-		{"list for a value", cities, `,"where":[{"column":"city","is":"equal","value":["a"]}]`, "is not a value to compare with"},
-		{"value for a list", cities, `,"where":[{"column":"city","is":"one_of","value":"a"}]`, "one_of needs a list"},
+		{"list in place of a value", cities, `,"where":[{"column":"city","is":"equal","value":["a"]}]`, "is not a value to compare with"},
+		{"value in place of a list", cities, `,"where":[{"column":"city","is":"one_of","value":"a"}]`, "one_of needs a list"},
 		{"null in a list", cities, `,"where":[{"column":"city","is":"one_of","value":[null]}]`, "is not a value to compare with"},
 		{"comparison", cities, `,"where":[{"column":"city","is":"like","value":"a"}]`, "where[0].is"},
 		{"large row", strings.Repeat("n", 1<<20) + "," + strings.Repeat("m", 1<<20) + "," + strings.Repeat("o", 1<<20) + "\n1,2,3", ``, "select fewer columns"},

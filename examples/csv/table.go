@@ -23,7 +23,7 @@ import (
 type table struct {
 	names []string
 	kinds []kind
-	cells []string // of all rows, as many for each as there are names
+	cells []string // the cells of all rows: len(names) for each row
 	notes []string
 }
 
@@ -55,8 +55,8 @@ func (k kind) compare(a, b string) int {
 	return compareTexts(a, b)
 }
 
-// compareTexts compares without regard to case. Sorting compares each cell many times, so it makes no texts in lower case:
-// they would take more memory than a tool has where nothing is collected.
+// compareTexts compares without regard to case. Sorting compares each cell many times, so compareTexts makes no texts in lower case: without a
+// garbage collector, they would take more memory than a tool has.
 func compareTexts(a, b string) int {
 	for a != "" && b != "" {
 		x, m := utf8.DecodeRuneInString(a)
@@ -71,7 +71,7 @@ func compareTexts(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// Limits for the memory that a text of only delimiters takes.
+// These limits bound the memory for a text that consists of delimiters.
 const (
 	maxCells   = 600_000
 	maxColumns = 10_000
@@ -106,7 +106,7 @@ func read(c *toolsrv.Call, in query) (*table, error) {
 		if t.names == nil {
 			t.names = t.header(record, in.Header)
 			t.cells = make([]string, 0, min(maxCells, len(t.names)*(1+strings.Count(source, "\n"))))
-			runtime.Gosched() // that has woken the collector, which has no thread of its own in a sandbox
+			runtime.Gosched() // the allocation has woken the collector, which has no thread of its own in a sandbox
 			if in.Header {
 				continue
 			}
@@ -137,7 +137,7 @@ func read(c *toolsrv.Call, in query) (*table, error) {
 	return t, nil
 }
 
-// lineEnds replaces lone carriage returns, with which old spreadsheets end lines, by line ends that encoding/csv knows.
+// lineEnds replaces lone carriage returns, with which old spreadsheets end lines, with line ends that encoding/csv knows.
 func lineEnds(s string) string {
 	if strings.Contains(s, "\n") {
 		return s
@@ -255,8 +255,8 @@ func (t *table) kindOf(c int) kind {
 	return text
 }
 
-// isNumber reports whether a cell is a JSON number that every client reads exactly enough. A number with a leading zero is
-// an article's or a telephone's, and stays text. There may be half a million cells, so nothing is allocated.
+// isNumber reports whether a cell is a JSON number that every client reads with sufficient precision. A number with a leading zero is a part number
+// or a telephone number, and stays text. There may be half a million cells, so nothing is allocated.
 func isNumber(cell string) bool {
 	s := strings.TrimPrefix(cell, "-")
 	n := leadingDigits(s)
@@ -328,6 +328,6 @@ func (t *table) object(columns []int, row int) object {
 func writeText(to *bytes.Buffer, s string) {
 	e := json.NewEncoder(to)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string can be encoded always
+	_ = e.Encode(s) // a string can always be encoded
 	to.Truncate(to.Len() - 1)
 }

@@ -134,7 +134,7 @@ func parse(line string) (city, error) {
 	return city{fields[0], fields[1], latitude, longitude, population}, nil
 }
 
-// distance returns the distance of two places in km, on a sphere of the size of the earth.
+// distance returns the distance between two places in km, on a sphere of the size of the earth.
 func distance(lat1, lon1, lat2, lon2 float64) float64 {
 	const radius, degree = 6371.0088, math.Pi / 180
 	a := math.Pow(math.Sin((lat2-lat1)*degree/2), 2) + math.Cos(lat1*degree)*math.Cos(lat2*degree)*math.Pow(math.Sin((lon2-lon1)*degree/2), 2)

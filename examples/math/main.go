@@ -48,7 +48,7 @@ func divide(_ *toolsrv.Call, in fraction) (float64, error) {
 	return finite(in.Dividend / in.Divisor)
 }
 
-// finite returns x, or an error where it is too large: JSON has no infinity.
+// finite returns x, or an error if it is too large: JSON has no infinity.
 func finite(x float64) (float64, error) {
 	if math.IsInf(x, 0) {
 		return 0, &toolsrv.Error{Code: "overflow", Message: "The result is beyond the largest number (about 1.8e308): pass smaller ones."}

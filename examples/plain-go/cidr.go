@@ -78,7 +78,7 @@ func look(q query) (*answer, error) {
 		a.Version = 4
 		mask := ^uint32(0) << bits // bits is 32 at most, and a shift by 32 gives 0
 		a.Netmask = netip.AddrFrom4([4]byte{byte(mask >> 24), byte(mask >> 16), byte(mask >> 8), byte(mask)}).String()
-		if bits > 1 { // the first names the network, the last is for all
+		if bits > 1 { // the first address names the network, and the last one is for broadcasts
 			a.Hosts = new(big.Int).Sub(count, big.NewInt(2)).String()
 		}
 	}
@@ -131,7 +131,7 @@ func end(network netip.Prefix) netip.Addr {
 	return last
 }
 
-// split returns the networks with a longer prefix that a network consists of.
+// split divides a network into networks with a longer prefix.
 func split(network netip.Prefix, length int) ([]netip.Prefix, error) {
 	more := length - network.Bits()
 	switch {

@@ -11,7 +11,7 @@ import (
 	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
 )
 
-// A search has the arguments of all tools here. Its options are those that other languages write behind a pattern.
+// A search has the arguments that all tools here take. Its options are the flags that other languages write after a pattern.
 type search struct {
 	Pattern    string `json:"pattern" minLength:"1" maxLength:"2000" description:"A regular expression in RE2's syntax, (?P<name>…) and (?<name>…) for groups. It has no lookaround and no backreferences." examples:"(?P<year>\\d{4})-(?P<month>\\d{2})"`
 	Text       string `json:"text" description:"The text to search."`
@@ -162,11 +162,11 @@ func replace(_ *toolsrv.Call, in replacement) (replaced, error) {
 	return replaced{text, n}, nil
 }
 
-// expand replaces matches by a text that may refer to their groups.
+// expand replaces matches with a text that may refer to their groups.
 func expand(re *regexp.Regexp, in replacement, references int) (replaced, error) {
 	n := 0
 	re.ReplaceAllStringFunc(in.Text, func(string) string { n++; return "" })
-	const most = 8 << 20 // of what is held for a moment
+	const most = 8 << 20 // the most bytes of text that are held for a moment
 	text := ""
 	if n*len(in.Replacement)+references*len(in.Text) <= most {
 		text = re.ReplaceAllString(in.Text, in.Replacement)
@@ -180,7 +180,7 @@ func expand(re *regexp.Regexp, in replacement, references int) (replaced, error)
 // reference matches $$, ${name} and $name.
 var reference = regexp.MustCompile(`\$(?:\$|\{(\w+)\}|(\w+))`)
 
-// checkReferences returns how many groups a replacement refers to, or an error for a group that the pattern does not have: Go would replace it by
+// checkReferences returns how many groups a replacement refers to, or an error for a group that the pattern does not have: Go would replace it with
 // nothing.
 func checkReferences(re *regexp.Regexp, replacement string) (int, error) {
 	n := 0

@@ -34,8 +34,8 @@ func TestExtract(t *testing.T) {
 		{"characters, not bytes", `c`, "ä😀\nc", ``, `{"matches":[{"text":"c","start":3,"end":4,"line":2,"groups":{}}],"more":false}`},
 		{"groups", `(a)(?P<n>b)?`, "ac", ``, `{"matches":[{"text":"a","start":0,"end":1,"line":1,"groups":{"1":"a","n":null}}],"more":false}`},
 		{"empty group", `a(b*)`, "a", ``, `{"matches":[{"text":"a","start":0,"end":1,"line":1,"groups":{"1":""}}],"more":false}`},
-		{"the other way to name", `(?<n>a)`, "a", ``, `{"matches":[{"text":"a","start":0,"end":1,"line":1,"groups":{"n":"a"}}],"more":false}`},
-		{"name of two groups", `(?P<n>a)|(?P<n>b)`, "b", ``, `{"matches":[{"text":"b","start":0,"end":1,"line":1,"groups":{"n":"b"}}],"more":false}`},
+		{"the other syntax for a name", `(?<n>a)`, "a", ``, `{"matches":[{"text":"a","start":0,"end":1,"line":1,"groups":{"n":"a"}}],"more":false}`},
+		{"one name for two groups", `(?P<n>a)|(?P<n>b)`, "b", ``, `{"matches":[{"text":"b","start":0,"end":1,"line":1,"groups":{"n":"b"}}],"more":false}`},
 		{"limit", `a`, "aaa", `,"limit":1`, `{"matches":[{"text":"a","start":0,"end":1,"line":1,"groups":{}}],"more":true}`},
 		{"case", `A`, "a", `,"ignore_case":true`, `{"matches":[{"text":"a","start":0,"end":1,"line":1,"groups":{}}],"more":false}`},
 		{"lines", `^b$`, "a\nb\nc", `,"multiline":true`, `{"matches":[{"text":"b","start":2,"end":3,"line":2,"groups":{}}],"more":false}`},
@@ -112,7 +112,7 @@ func TestSlips(t *testing.T) {
 	}
 }
 
-// FuzzCompile compares our form of a pattern with Go's.
+// FuzzCompile checks that the expression of compile finds the same matches as the one that Go compiles from the same pattern.
 func FuzzCompile(f *testing.F) {
 	for _, seed := range []string{"a{1,3}", "(a|b){2,4}?c", `(?:\w{0,2}x){1,3}`, "(?i:a{0,2})b", "(?U)a{1,2}", "^a{2,3}$", "[^a]{0,2}", "(a){0,2}"} {
 		f.Add(seed, "aAabbx\nab aaa")

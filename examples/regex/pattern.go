@@ -39,8 +39,8 @@ func (s *search) compile() (*regexp.Regexp, error) {
 	return nil, &toolsrv.Error{Code: "invalid_pattern", Message: strings.TrimSpace(message)}
 }
 
-// The compiler of expressions writes repetitions out, and is recursive for each level of nesting, on a call stack whose size the operator chooses.
-// The search is recursive, too, for each of several empty groups in a row.
+// The compiler of expressions writes repetitions out. It calls itself for each level of nesting, on a call stack whose size the operator chooses.
+// The search, too, calls itself for each of several empty groups in a row.
 const (
 	maxDepth = 100
 	maxSize  = 20_000

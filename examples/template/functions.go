@@ -20,13 +20,13 @@ type decimal float64
 // String writes the number's shortest digits.
 func (d decimal) String() string { return strconv.FormatFloat(float64(d), 'f', -1, 64) }
 
-// MarshalJSON writes the number as encoding/json would a float64, and not its text.
+// MarshalJSON writes the number as encoding/json writes a float64, and not as String does.
 func (d decimal) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(d), 'g', -1, 64), nil
 }
 
-// functions are the functions that a template may call. They replace Go's own functions that build texts by limited ones, and those that compare by
-// ones for any two numbers.
+// functions are the functions that a template may call. Of Go's own functions, they replace those that build texts by ones with limits, and those
+// that compare by ones that accept any two numbers.
 func (r *renderer) functions() template.FuncMap {
 	bounded := func(f func(a ...any) string) func(a ...any) (string, error) {
 		return func(a ...any) (string, error) {
@@ -90,7 +90,8 @@ func (r *renderer) functions() template.FuncMap {
 	}
 }
 
-// The functions that watch inserts into a template. A template that calls them itself only ends sooner, since calls of leave count as steps, too.
+// These functions are inserted into a template by watch. A template that calls them itself only ends sooner, since calls of leave count as steps,
+// too.
 const stepName, enterName, leaveName, blankName = "_step", "_enter", "_leave", "_blank"
 
 // blank prints nothing for null and missing values; Go would print "<no value>".
@@ -150,7 +151,7 @@ func (r *renderer) afford(values ...any) error {
 			return errLong
 		}
 	}
-	r.steps -= (r.limit - room) / 1000 // what is long takes long
+	r.steps -= (r.limit - room) / 1000 // long values take longer
 	return nil
 }
 
@@ -161,7 +162,7 @@ func (r *renderer) work(v any) error {
 	return err
 }
 
-// size returns about how long the text of a value is, or more than most.
+// size returns roughly how long the text of a value is. It may stop counting at any length above most.
 func size(v any, most int) int {
 	switch v := v.(type) {
 	case string:
@@ -258,7 +259,7 @@ func formatted(letter byte, v any) (any, error) {
 	return nil, fmt.Errorf("there is no %%%c: use %%s, %%d, %%f, %%v, %%q, %%x or %%t", letter)
 }
 
-// A misuse is a mistake in a template that this program finds, and not Go.
+// A misuse is a mistake in a template that this program finds, rather than package text/template.
 type misuse struct{ message string }
 
 // Error returns the message.
@@ -311,7 +312,7 @@ func (r *renderer) join(separator string, list []any) (string, error) {
 	return strings.Join(parts, separator), nil
 }
 
-// title makes the first letter of each word large.
+// title makes the first letter of each word a capital.
 func title(s string) string {
 	before := ' '
 	return strings.Map(func(c rune) rune {
@@ -354,7 +355,7 @@ func numeric(v any) (float64, error) {
 	return 0, invalid(fmt.Sprintf("%.50q is not a number", show(v)))
 }
 
-// calculate makes a function of a template; the first argument may come through a pipe.
+// calculate turns f into a function that templates can call.
 func calculate(f func(a, b float64) float64) func(a, b any) (any, error) {
 	return func(a, b any) (any, error) {
 		x, err := numeric(a)

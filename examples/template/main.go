@@ -64,15 +64,15 @@ func render(_ *toolsrv.Call, in query) (string, error) {
 	return r.out.String(), nil
 }
 
-// A renderer limits a template: it writes at most limit bytes, and loop iterations and function calls take at most steps together.
+// A renderer limits a template: it writes at most limit bytes, and the number of its loop iterations and function calls together is at most steps.
 type renderer struct {
 	out   bytes.Buffer
 	limit int
 	steps int
-	depth int // of templates that call templates
+	depth int // how many templates are running that other templates have called
 }
 
-// maxSteps take about a second. Each level of templates that call templates needs call stack, which is small.
+// maxSteps take about a second. The call stack is small, and each level of templates that call templates needs some of it.
 const (
 	maxSteps = 100_000
 	maxDepth = 50
@@ -100,7 +100,7 @@ func (r *renderer) step() (string, error) {
 	return "", nil
 }
 
-// enter and leave stand around each call of a template.
+// enter is called before each call of a template, and leave after it.
 func (r *renderer) enter() (string, error) {
 	if r.depth++; r.depth > maxDepth {
 		return "", errDepth
@@ -155,7 +155,7 @@ func sentence(s string) string {
 	return strings.TrimRight(s, ".?") + "."
 }
 
-// values returns decoded JSON with numbers that print as people write them: whole ones without a point, none with an exponent.
+// values returns decoded JSON with numbers that print as people write them: without a decimal point if they are whole, and never with an exponent.
 func values(v any) any {
 	switch v := v.(type) {
 	case float64:

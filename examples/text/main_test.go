@@ -16,7 +16,7 @@ func TestExamples(t *testing.T) {
 	toolsrvtest.Examples(t, module)
 }
 
-// ask calls the tool with a text, and other arguments where there are any.
+// ask calls the tool with a text, and with other arguments if there are any.
 func ask(t testing.TB, text string, others map[string]any) stats {
 	t.Helper()
 	arguments := map[string]any{"text": text}
@@ -121,7 +121,7 @@ func TestStructure(t *testing.T) {
 		{"heading", "A heading", 1, 1, 1},
 		{"two", "One. Two", 2, 1, 1},
 		{"marks", "What?! Yes... no… \"Well.\" (Good.) End!", 5, 1, 1},
-		{"small letters go on", "Some, e.g. this one, i.e. me.", 1, 1, 1},
+		{"a small letter continues the sentence", "Some, e.g. this one, i.e. me.", 1, 1, 1},
 		{"address", "See example.com. Version 1.2 is out.", 2, 1, 1},
 		{"marks only", "... !", 0, 1, 1},
 		{"Chinese", "你好。再见！", 2, 1, 1},

@@ -15,13 +15,13 @@ type tally struct {
 	wordCharacters int            // in all words together
 
 	splitter splitter
-	begun    bool // a word
+	begun    bool // a word has begun
 	start    int  // of the word, in bytes
 	size     int  // of the word so far, in characters
-	last     rune // of the word so far
+	last     rune // the last character of the word so far
 	blank    bool // the line so far is empty
 	within   bool // a paragraph has begun
-	ended    bool // by a mark that may end a sentence, if a space follows and no small letter
+	ended    bool // a mark has come that ends the sentence, if a space follows and then no small letter
 	spaced   bool // a space has followed
 	spoken   bool // the sentence has a word
 }
@@ -103,7 +103,7 @@ func (c *tally) line(r, next rune) {
 	}
 }
 
-// breaksLine reports whether a line ends at r, or with the next character where that is the second of CR LF.
+// breaksLine reports whether r ends a line, alone or as the first character of CR LF.
 func breaksLine(r rune) bool { return r == '\n' || r == '\r' || r == '\u2028' || r == '\u2029' }
 
 // mark looks for the end of a sentence in a character between words.
@@ -120,8 +120,8 @@ func (c *tally) mark(r rune) {
 	}
 }
 
-// sentenceGoesOn takes r, the letter or digit of a word, for the sentence: the next one where a mark and a space came
-// before and r is not small.
+// sentenceGoesOn counts r, a letter or digit in a word, as a part of a sentence. If a mark and a space came before r, and r is not a small letter,
+// it begins the next sentence.
 func (c *tally) sentenceGoesOn(r rune) {
 	if c.ended && c.spaced && !unicode.IsLower(r) {
 		c.endSentence()

@@ -68,7 +68,7 @@ func holidays(dates []string) ([]int, error) {
 	return out, nil
 }
 
-// weekdaysBefore counts the days from Monday to Friday from number 4 (a Monday) on, before number n.
+// weekdaysBefore counts the days from Monday to Friday since day number 4, which was a Monday, and before day number n.
 func weekdaysBefore(n int) int {
 	weeks, rest := (n-4)/7, (n-4)%7
 	if rest < 0 {
@@ -77,14 +77,14 @@ func weekdaysBefore(n int) int {
 	return weeks*5 + min(rest, 5)
 }
 
-// businessDaysUntil counts the business days from d on, before end, which is not before d.
+// businessDaysUntil counts the business days from d to the day before end. end must not be before d.
 func (d date) businessDaysUntil(end date, free []int) int {
 	from, to := d.number(), end.number()
 	off := sort.SearchInts(free, to) - sort.SearchInts(free, from)
 	return weekdaysBefore(to) - weekdaysBefore(from) - off
 }
 
-// addBusinessDays goes on or back by n business days.
+// addBusinessDays returns the date that is n business days after d, or before it if n is negative.
 func (d date) addBusinessDays(n int, free []int) date {
 	step := 1
 	if n < 0 {

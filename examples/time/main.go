@@ -52,7 +52,7 @@ type moment struct {
 	Unix    int64  `json:"unix" description:"Seconds since 1970."`
 }
 
-// A reading is moments, with a note if the given time was unusual.
+// A reading is one moment in several zones, with a note if the given time was unusual.
 type reading struct {
 	Times []moment `json:"times"`
 	Note  string   `json:"note,omitempty" description:"Where the local time was skipped or happened twice because clocks changed."`
@@ -228,7 +228,7 @@ func difference(_ *toolsrv.Call, in differenceQuery) (out span, err error) {
 	out.CalendarDays = last.number() - first.number()
 	out.BusinessDays = first.businessDaysUntil(last, free)
 
-	// The calendar units are as many whole months and days as fit, and the time that passes from there.
+	// The difference in calendar units is as many whole months and days as fit, followed by the time that is left.
 	months := (last.year-first.year)*12 + int(last.month) - int(first.month)
 	begin := from
 	for ; months > 0; months-- {

@@ -29,7 +29,7 @@ func load(name string) (*time.Location, error) {
 		return zone, nil
 	}
 	zone, err := time.LoadLocation(name)
-	if err == nil && name != "" && name != "Local" { // which are UTC and the machine's to Go
+	if err == nil && name != "" && name != "Local" { // Go takes these two names for UTC and for the machine's zone
 		return zone, nil
 	}
 	hint := "use an IANA name such as Europe/Berlin, America/New_York or UTC"
@@ -43,7 +43,7 @@ func load(name string) (*time.Location, error) {
 	return nil, &toolsrv.Error{Code: "unknown_zone", Message: fmt.Sprintf("There is no time zone %.100q: %s.", name, hint)}
 }
 
-// spelt returns the zone whose name differs only by case, or by spaces for lines.
+// spelt returns the zone whose name differs from the given one only in case, or by underscores in place of spaces.
 func spelt(name string) (string, bool) {
 	letters := []byte(strings.ToLower(strings.ReplaceAll(strings.TrimSpace(name), " ", "_")))
 	for i, c := range letters {
@@ -97,7 +97,7 @@ func parse(member, text, zoneName string) (t time.Time, note string, err error) 
 		return t, "", &toolsrv.Error{Code: "invalid_time", Message: fmt.Sprintf("%s: is %.100q a date or seconds since 1970? Write the date as %s, or the seconds with a point: %s.0.", member, text, day.Format(time.DateOnly), s)}
 	}
 	if whole, part, ok := strings.Cut(s, "."); ok {
-		// Python's time.time() has a part of a second.
+		// Python's time.time() has fractions of a second.
 		seconds, err := strconv.ParseInt(whole, 10, 64)
 		nanoseconds, also := strconv.ParseUint((part + "000000000")[:9], 10, 32)
 		if err == nil && also == nil && part != "" && !strings.HasPrefix(whole, "-") {
@@ -125,8 +125,8 @@ type clock struct{ hour, minute, second, nanosecond int }
 
 func clockOf(t time.Time) clock { return clock{t.Hour(), t.Minute(), t.Second(), t.Nanosecond()} }
 
-// at returns when a clock in a zone shows a time of a day. If clocks were put forward over this time, the result is as much later; if they were put
-// back and the time came twice, it is the first. The note says so.
+// at returns when a clock in a zone shows a time of day. If the clocks were put forward past this time, the result is later by the same amount. If
+// they were put back and showed the time twice, the result is the first of the two. The note says so.
 func at(d date, c clock, zone *time.Location) (t time.Time, note string, err error) {
 	if d.year < 0 || d.year > 10000 {
 		return t, "", &toolsrv.Error{Code: "out_of_range", Message: "The result is not between the years 1 and 9999: take smaller numbers."}
@@ -134,7 +134,7 @@ func at(d date, c clock, zone *time.Location) (t time.Time, note string, err err
 	t = time.Date(d.year, d.month, d.day, c.hour, c.minute, c.second, c.nanosecond, zone)
 	text := fmt.Sprintf("%04d-%02d-%02d %02d:%02d:%02d in %s", d.year, d.month, d.day, c.hour, c.minute, c.second, zone)
 	if clockOf(t) != c || dateOf(t) != d {
-		// The offset before the change counts through the missing time.
+		// A skipped time is read with the offset from before the change.
 		_, before := t.Add(-24 * time.Hour).Zone()
 		t = time.Date(d.year, d.month, d.day, c.hour, c.minute, c.second, c.nanosecond, time.UTC).Add(-time.Duration(before) * time.Second).In(zone)
 		return t, fmt.Sprintf("%s does not exist, because clocks are put forward: %s is taken.", text, t.Format(time.RFC3339)), nil

@@ -112,7 +112,7 @@ func refused(argument string, err error) error {
 	return &toolsrv.Error{Code: f.ToolCode, Message: fmt.Sprintf("The argument %q: %s", argument, f.Message)}
 }
 
-// distance returns the distance of two cities in km, on a sphere of the size of the earth.
+// distance returns the distance between two cities in km, on a sphere of the size of the earth.
 func distance(a, b city) float64 {
 	const radius, degree = 6371.0088, math.Pi / 180
 	h := math.Pow(math.Sin((b.Latitude-a.Latitude)*degree/2), 2) +

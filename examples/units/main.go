@@ -167,7 +167,8 @@ func index() (bySymbol map[string]*unit, byName map[string][]*unit) {
 // typed returns a name as people can type it.
 var typed = strings.NewReplacer("²", "2", "³", "3", "^", "", "\u00b5", "μ", "_", " ")
 
-// find returns the unit with a name: the exact symbol; otherwise a symbol or name in any case, also in the plural, if only one unit has it.
+// find returns the unit with a name. An exact symbol comes first. Otherwise symbols and names are compared without regard to case, also in the
+// plural, and only one unit may match.
 func find(member, name string) (*unit, error) {
 	name = typed.Replace(strings.TrimSpace(name))
 	if u := bySymbol[name]; u != nil {

@@ -2,7 +2,7 @@ package main
 
 import "math"
 
-// A unit is factor base units of its quantity, shifted by offset.
+// A unit measures a quantity: one of it is factor base units, and offset shifts its zero.
 type unit struct {
 	quantity string
 	symbol   string

@@ -22,7 +22,7 @@ type weather struct {
 	Text        string  `json:"text" description:"The weather in words."`
 }
 
-// Settings are the operator's.
+// Settings are what the operator can set.
 type Settings struct {
 	Units   string `json:"units" enum:"metric,imperial" default:"metric" description:"Of all answers."`
 	Service string `json:"service" pattern:"^https://[^/?#]+$" default:"https://api.open-meteo.com" description:"The API, which may be another one of Open-Meteo's."`

@@ -121,7 +121,7 @@ func TestUploadsAreShared(t *testing.T) {
 		least int
 	}{{"other", 2}, {"third", 1}, {"socket", mostUploads}} {
 		if got := len(begin(next.name, next.name == "socket")); got < next.least {
-			t.Errorf("%s could begin %d uploads beside %d, want %d", next.name, got, len(hostile), next.least)
+			t.Errorf("%s could begin %d uploads while another caller had %d, want at least %d", next.name, got, len(hostile), next.least)
 		}
 	}
 	for _, leave := range hostile {

@@ -367,7 +367,7 @@ func choose(kept []versions.Version, s *catalog.FileState, over, version string,
 		if s.Err != nil && s.Content != "" { // the newest version is not served at all, so the served one is the one before
 			return s.Content, nil
 		}
-		if at > 0 && !rolled { // the source has just come back to this version, which is not recorded yet
+		if at > 0 && !rolled { // the source has just come back to the served version, and that is not recorded yet
 			at = -1
 		}
 		if at+1 < len(kept) {

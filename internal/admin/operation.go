@@ -53,7 +53,7 @@ type Request struct {
 	Operation string
 	// Principal is the caller.
 	Principal *wasmtools.Principal
-	// Generation is the generation for the request, which decides what the caller may do and is told. If nil, it is the current one.
+	// Generation is the generation for the request. It decides what the caller may do, and what the caller is told. If nil, it is the current one.
 	Generation *wasmtools.Generation
 	// From is where the request came from, such as an address. ID is the request id, as in the answer and the log.
 	From, ID string

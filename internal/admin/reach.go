@@ -32,7 +32,7 @@ type Reach struct {
 	Ways []reach.Way `json:"ways" description:"How callers reach what is outside the sandboxes, by caller, tool and what is reached."`
 }
 
-// reaches returns what callers can reach now, according to what is enforced: the tools that can be called, the values that their calls get, and the
+// reaches shows what callers can reach now, judging by what is enforced: the tools that can be called, the values that their calls get, and the
 // scopes of callers.
 func reaches() Operation {
 	return Looks("reach", "Show what callers can reach outside the sandboxes, directly and through tools that call others", func(_ context.Context, r *Request, in ReachArguments) (Reach, error) {

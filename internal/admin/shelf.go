@@ -55,15 +55,15 @@ type shelf interface {
 	begin(name string) (incoming, error)
 	// lying returns what lies under a name.
 	lying(name string) (lying, error)
-	// put puts an uploaded file into its place, and remove removes a file. Both fail if something other than the given file lies there, which
-	// somebody has written meanwhile. Both end a rollback. paths are the paths of the file's tools.
+	// put puts an uploaded file into its place, and remove removes a file. was is what the caller has found there. Both fail if something else lies
+	// there, because somebody has written it meanwhile. Both end a rollback. paths are the paths of the file's tools.
 	put(ctx context.Context, name string, f incoming, was lying, paths []string) error
 	remove(ctx context.Context, name string, was lying) error
 	// keep stores what lies under a name as a version, before it is replaced.
 	keep(name string, was lying) error
 	// loses reports whether the content of a file can get lost while the file is still known.
 	loses() bool
-	// holds reports whether the content of an uploaded file is already stored for a file with the same content.
+	// holds reports whether the content of an uploaded file is still stored, if the present file has the same content.
 	holds(ctx context.Context, f incoming) (bool, error)
 	// source returns the digest of a file's present content in its source.
 	source(ctx context.Context, s *catalog.FileState) (string, error)
@@ -159,7 +159,8 @@ func (d onDisk) lying(name string) (lying, error) {
 	return lying{digest: hex.EncodeToString(sum[:]), content: content}, nil
 }
 
-// still returns an error if something else lies under a name: somebody has written it while the new file was checked, and must not lose it.
+// still returns an error if the content under a name is no longer that of was. Somebody has written it while the new file was checked, and must not
+// lose it.
 func (d onDisk) still(name string, was lying) error {
 	now, err := d.lying(name)
 	if err == nil && now.digest != was.digest {

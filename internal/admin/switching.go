@@ -185,7 +185,7 @@ func scopesOf(names []string) (scopes []string, err error) {
 	return scopes, nil
 }
 
-// knows returns an error if the server has no tool at a scope or below it: that is a mistake, and would switch off nothing.
+// knows returns an error if the server has no tool at a scope or below it. Such a scope must be a mistake: switching it off would do nothing.
 func (r *Request) knows(scope string) error {
 	var paths []string
 	for _, route := range r.Service.Table.Tools() {

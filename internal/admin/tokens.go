@@ -150,7 +150,7 @@ func tokenOperations() []Operation {
 		self,
 		Looks("tokens list", "List the tokens of a running server", func(_ context.Context, r *Request, _ struct{}) (Tokens, error) { return r.tokens() }),
 		Looks("tokens show", "Show a token of a running server", func(ctx context.Context, r *Request, in TokenName) (Token, error) {
-			if err := r.Service.Tokens.Refresh(ctx, in.Name); err != nil && r.Service.State.CutOff() == nil { // without it, what is known is returned
+			if err := r.Service.Tokens.Refresh(ctx, in.Name); err != nil && r.Service.State.CutOff() == nil { // when cut off, list what is known
 				return Token{}, tokenError(err)
 			}
 			all, err := r.tokens()
@@ -214,7 +214,7 @@ func tokenOperations() []Operation {
 			}
 			done := TokenRevoked{Ends: []string{}}
 			changed, err := r.changeToken(ctx, in.Name, in, func(ctx context.Context, expect int64) (tokens.Token, error) {
-				all, _ := r.Service.Tokens.List() // if not all are known, a later token with the same name still starts without old data
+				all, _ := r.Service.Tokens.List() // even if this list is incomplete, a later token with the same name starts without old data
 				was, err := r.Service.Tokens.Revoke(ctx, in.Name, expect)
 				if err != nil {
 					return was, err
@@ -364,7 +364,7 @@ func (r *Request) wouldEnd(ctx context.Context, name string) (TokenRevoked, erro
 	return would, err
 }
 
-// endingWith returns the names of the tokens that end together with a token, because it has made them, directly or through others.
+// endingWith returns the names of the tokens that end together with a token, because they were made from it, directly or through others.
 func endingWith(name string, all []tokens.Token) []string {
 	ends := []string{}
 	for _, t := range all {

@@ -10,11 +10,12 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// mostUploads is how many uploads may run at a time, since each takes room on disk before it is checked. As many more may run over the socket.
+// mostUploads is how many uploads may run at a time, since each takes room on disk before it is checked. In addition, the same number may run over
+// the socket.
 const mostUploads = 8
 
-// uploads has the running uploads, and whose turn it is to change a file. The zero value has none. A caller that sends many files, or sends slowly,
-// keeps nobody else out: no caller has more places than stay free, and callers take turns.
+// uploads has the running uploads, and whose turn it is to change a file. The zero value has none. A caller that sends many files, or sends them
+// slowly, keeps nobody else out: no caller gets more places than it leaves free, and callers take turns.
 type uploads struct {
 	mu    sync.Mutex
 	local int // how many uploads run over the socket
@@ -22,7 +23,7 @@ type uploads struct {
 	by    map[rates.Caller]int // how many uploads each caller over HTTP has
 
 	begin sync.Once
-	turn  *turns.Places[rates.Caller, struct{}] // a single place, for changing a file or which version of it is served
+	turn  *turns.Places[rates.Caller, struct{}] // a single place, for whoever changes a file, or which version of it is served
 }
 
 // enter counts a new upload until leave is called, or returns an error if it may not start.

@@ -17,8 +17,8 @@ const (
 	mostWaiting = 64
 	// mostOfCaller is how many of these waits one caller may have, so that one token keeps no others out.
 	mostOfCaller = mostWaiting / 4
-	// lookAgain is how long a waiting caller that was woken in vain pauses: each call makes a line, and waking everybody for the lines of others
-	// would slow down calls.
+	// lookAgain is how long a waiting caller pauses after it was woken in vain. Each call of a tool makes a line, and calls would slow down if each
+	// line woke all callers that wait for other lines.
 	lookAgain = 75 * time.Millisecond
 )
 

@@ -11,12 +11,12 @@ import (
 const (
 	mostMemory  = 1 << 30
 	smallMemory = 384 << 20
-	// serverMemory is how much memory the server itself needs meanwhile.
+	// serverMemory is how much memory the server itself needs while a process works.
 	serverMemory = 56 << 20
 )
 
-// Memory returns how many bytes of memory a process may have on a machine with that many: three eighths of them, but at most mostMemory. On a small
-// machine it is more than three eighths, up to smallMemory, if that leaves room for the server.
+// Memory returns how many bytes of memory a process may have on a machine that has machine bytes: three eighths of these, but at most mostMemory.
+// On a small machine, a process may have more than three eighths, up to smallMemory, if that leaves room for the server.
 func Memory(machine int64) int64 {
 	return min(mostMemory, max(machine/8*3, min(smallMemory, max(machine/4, machine-max(serverMemory, machine/16*5)))))
 }

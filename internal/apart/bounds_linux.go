@@ -25,10 +25,10 @@ const (
 // Supported is false where the operating system can't enforce the bounds.
 const Supported = true
 
-// bound limits this process for the rest of its life, to that many bytes of memory and to b. Where memory runs out, the system ends this process
-// first. scarce reports whether the system may refuse memory before the limit is reached.
+// bound limits this process for the rest of its life: it may have that many bytes of memory, and b bounds the rest. Where memory runs out, the
+// system ends this process first. scarce reports whether the system may refuse memory before the limit is reached.
 func bound(memory int64, b Bounds, began *atomic.Pointer[allowance]) (scarce bool, err error) {
-	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGXFSZ) // a server that stops first drains its calls, and then ends this process
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGXFSZ) // a stopping server first drains its calls, and then ends this process
 	over := make(chan os.Signal, 1)
 	signal.Notify(over, syscall.SIGXCPU)
 	go func() {
@@ -87,8 +87,8 @@ func bound(memory int64, b Bounds, began *atomic.Pointer[allowance]) (scarce boo
 	return scarce, nil
 }
 
-// allow makes the system end this process when it has used that much more processor time, including the system's on its behalf and rounded up to
-// seconds, and refuse it memory beyond the limit of the work.
+// allow sets the limits for the next piece of work. The system ends this process once it has used systemTimes times the work's processor time,
+// rounded up to seconds and including the system's time on its behalf. It refuses the process memory beyond the work's limit.
 func allow(most Limit) (a allowance, err error) {
 	var now syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &now); err != nil {

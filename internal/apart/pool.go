@@ -40,11 +40,11 @@ type Config struct {
 	Command []string
 	// Each is how many bytes of memory one process may have.
 	Each int64
-	// Kept is how many processes there may be at most if an idle one is to be kept, and Idle is how long it is kept.
+	// Kept and Idle bound the idle processes: one is kept only if there are at most Kept processes, and for at most the time Idle.
 	Kept int
 	Idle time.Duration
-	// Measured says that a process may only run if the system tells how much it uses. If false, a process that can't be measured does one piece of
-	// work.
+	// Measured says that a process may only run if the system tells how much it uses. If false, a process that can't be measured is used for one
+	// piece of work only.
 	Measured bool
 }
 
@@ -52,7 +52,7 @@ type Config struct {
 type Limit struct {
 	CPU   time.Duration // the time on a processor
 	Bytes int64         // how much memory it may have
-	Time  time.Duration // the time from begin to end: on a busy machine a process waits for the processor, and one that hangs uses none
+	Time  time.Duration // the time from start to end: on a busy machine a process waits for the processor, and one that hangs uses none
 }
 
 // Work is one piece of work.

@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// bounds are the limits that a process of these tests answers with.
+// bounds are the limits of a process in these tests, as the process itself reports them.
 type bounds struct {
 	Process   int
 	Data, CPU uint64
@@ -34,8 +34,8 @@ func serve(args []string) error {
 	})
 }
 
-// TestPool checks that one process has separate limits for each piece of work, that it ends when it is idle, and that a piece of work ends when
-// nobody waits for it.
+// TestPool checks that one process has separate limits for each piece of work, that an idle process ends, and that a piece of work ends when nobody
+// waits for it.
 // Proves: Files of others are not trusted
 func TestPool(t *testing.T) {
 	t.Parallel()
@@ -46,7 +46,7 @@ func TestPool(t *testing.T) {
 	}
 	const each = 1 << 30
 	beside := uint64(192 << 20)
-	if testkit.Race(t) { // the detector takes addresses of its own
+	if testkit.Race(t) { // the race detector takes address space of its own
 		beside += 1 << 30
 	}
 	p := apart.NewPool(apart.Config{Name: "a process", Command: []string{self, "serve"}, Each: each, Kept: 1, Idle: time.Second})

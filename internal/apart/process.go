@@ -20,7 +20,7 @@ import (
 const (
 	// lookTime is how often a process is measured while it works.
 	lookTime = 25 * time.Millisecond
-	// systemTimes is how many times its limit of processor time a piece of work may take if the system's time on its behalf is included.
+	// systemTimes bounds what a piece of work and the system on its behalf may use together: so many times the work's limit of processor time.
 	systemTimes = 2
 	// beginTime is how long a process may take to begin.
 	beginTime = time.Minute
@@ -105,7 +105,7 @@ func start(c *Config, scratch string) (p *process, err error) {
 	return p, nil
 }
 
-// A StartError is returned where no process could be started, or it did not get ready.
+// A StartError is returned if no process could be started, or if it did not get ready.
 type StartError struct {
 	Err       error
 	Directory bool // the process has no directory: scratch can't be used
@@ -156,7 +156,7 @@ func (p *process) over() bool {
 // end kills the process, and does not wait until it is gone. A process has no children.
 func (p *process) end() { p.ending.Do(func() { _ = p.cmd.Process.Kill() }) }
 
-// finish ends the process, and waits until it is gone. A silent process is ending by itself: it is given time, since its exit tells why.
+// finish ends the process, and waits until it is gone. A silent process ends by itself, and is given time to do so, since its exit code tells why.
 func (p *process) finish(silent bool) {
 	if silent {
 		late := time.NewTimer(silentTime)
@@ -221,7 +221,7 @@ const (
 	breachTime
 )
 
-// watch ends the process if it exceeds a limit, until the returned function is called, which says which limit it exceeded.
+// watch ends the process if it exceeds a limit. The returned function stops watching, and returns which limit the process has exceeded.
 func (p *process) watch(most Limit) (done func() breach) {
 	stop, result := make(chan struct{}), make(chan breach, 1)
 	go func() {
@@ -278,11 +278,11 @@ func (p *process) silent(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrClosed) || errors.Is(err, syscall.EPIPE)
 }
 
-// A LostError is returned where a process ended before its work was done, or answered with something that makes no sense.
+// A LostError is returned if a process ended before its work was done, or if its answer makes no sense.
 type LostError struct {
 	Why error
-	// Memory, CPU and System say which limit the process is known to have exceeded: of memory, of processor time, or of processor time including the
-	// system's on its behalf. The last can also be due to a lack of memory.
+	// Memory, CPU and System say which limit the process is known to have exceeded: that of memory, of its own processor time, or of processor time
+	// including the system's on its behalf. The last can also be due to a lack of memory.
 	Memory, CPU, System bool
 	// Outside says that something else may have ended the process, such as the system for lack of memory. Refused says that the system refused it
 	// memory or a thread. Stuck says that its time was over although it had not used up its processor time.

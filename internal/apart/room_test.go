@@ -6,7 +6,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/apart"
 )
 
-// TestRoomGivenUp makes a waiter for much memory give up: the waiters behind it are served, and no memory is lost.
+// TestRoomGivenUp makes a waiter that wants much memory give up: the waiters behind it are served, and no memory is lost.
 // Proves: Files of others are not trusted
 func TestRoomGivenUp(t *testing.T) {
 	t.Parallel()

@@ -30,7 +30,8 @@ type answer struct {
 }
 
 const (
-	// exitTime is the exit code of a process that has used up its processor time, and exitSystem the one if the system has used it up on its behalf.
+	// exitTime is the exit code of a process that has used up its processor time. exitSystem is the one if the system has used up the time on
+	// behalf of the process.
 	exitTime, exitSystem = 17, 18
 	// mostStack is the most that one goroutine's stack takes, in bytes.
 	mostStack = 256 << 20
@@ -41,7 +42,7 @@ type allowance struct {
 	user, more time.Duration
 }
 
-// Bounds are limits of a process besides those of memory and processor time. 0 leaves the limit of this process.
+// Bounds are limits of a process besides those of memory and processor time. 0 means the limit that the process has already.
 type Bounds struct {
 	File uint64 // the largest size of a file that it writes, in bytes
 	Open uint64 // the largest number of open files
@@ -50,8 +51,8 @@ type Bounds struct {
 }
 
 // Serve is what a process of a [Pool] does. It reads requests from in until in ends, and answers on out. args has one number: how many bytes of
-// memory the process may have. work is called for one request after another. The process must do nothing else: its limits are set, and it ends where
-// a piece of work exceeds one.
+// memory the process may have. Serve calls work for one request after another. The process must do nothing else: limits are set for it as a whole,
+// and it ends when a piece of work exceeds one.
 func Serve[Q, A any](args []string, in io.Reader, out io.Writer, b Bounds, work func(q *Q, payload []byte, most Limit) *A) error {
 	if len(args) != 1 {
 		return errors.New("a process that works for a server needs to know how much memory it may have")

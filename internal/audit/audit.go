@@ -24,15 +24,15 @@ const (
 // Most is how many entries are kept.
 const Most = 100_000
 
-// Refused attempts cost their maker nothing, so they must not push out the entries of changes: after some in a row, only one every ten minutes gets
-// an entry, which says how many there were since the entry before. Identified callers have a budget of the same size apart, so that strangers can't
-// hide what those callers try.
+// Refused attempts cost whoever makes them nothing, so they must not push out the entries of changes. After some refused attempts in a row, only
+// one every ten minutes gets an entry, which says how many there were since the entry before. Identified callers have a separate budget of the same
+// size, so that strangers can't hide what those callers try.
 const (
 	refusals     = 100
 	refusalEvery = 10 * time.Minute
 )
 
-// ErrNotKept is returned where an entry could not be kept, and so a change was not made.
+// ErrNotKept is returned if an entry could not be kept, and so a change was not made.
 var ErrNotKept = errors.New("the audit can't be stored")
 
 // errNoState is returned in a program that embeds the server without a state.

@@ -66,8 +66,8 @@ func verify(t *testing.T, l *audit.Log) audit.Ends {
 	return ends
 }
 
-// TestChain adds entries, also after the state is opened again. Each has everything that it was given and the hash of the entry before, and anybody
-// can compute its own hash.
+// TestChain adds entries, and adds more after the state was opened again. Each entry has everything that it was given, and the hash of the entry
+// before. Anybody can compute its own hash.
 func TestChain(t *testing.T) {
 	t.Parallel()
 	dir, ctx := t.TempDir(), t.Context()
@@ -187,7 +187,7 @@ func TestTampered(t *testing.T) {
 			remove(t, s, key(21))
 			remove(t, s, key(22))
 		}, "entries are missing at the beginning or at the end: 8 are left, beginning with number 23, but none are dropped until there are 10"},
-		{"the hash of where it begins", func(t *testing.T, s state.Space) { set(t, s, "dropped", []byte("\x01"+`{"number":20,"hash":""}`)) }, "the hash of the entries that were dropped is gone"},
+		{"the hash of the last dropped entry is removed", func(t *testing.T, s state.Space) { set(t, s, "dropped", []byte("\x01"+`{"number":20,"hash":""}`)) }, "the hash of the entries that were dropped is gone"},
 		{"the last is removed", func(t *testing.T, s state.Space) { remove(t, s, key(30)) }, "entries are missing at the beginning or at the end: 9 are left, beginning with number 21"},
 		{"the last is changed", func(t *testing.T, s state.Space) {
 			set(t, s, key(30), bytes.Replace(get(t, s, 30), []byte(`"target":"30"`), []byte(`"target":"03"`), 1))
@@ -213,7 +213,7 @@ func TestTampered(t *testing.T) {
 				_, err := l.Verify(t.Context(), known)
 				var broken *audit.BrokenError
 				if !errors.As(err, &broken) {
-					t.Errorf("with the known hashes: got %v, want that an entry was altered", err)
+					t.Errorf("with the known hashes: got %v, want an error about an altered entry", err)
 				}
 			}
 			_, err := audit.New(o).Verify(t.Context(), nil)
@@ -273,7 +273,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// An overtaken is a space in which something happens before the next read of which entries were dropped.
+// An overtaken is a space that calls before once: just before it next reads which entries were dropped.
 type overtaken struct {
 	state.Space
 	before func()
@@ -287,8 +287,8 @@ func (o *overtaken) Get(ctx context.Context, key string, most int) (state.Entry,
 	return o.Space.Get(ctx, key, most)
 }
 
-// TestOvertaken lets a process add more entries than are kept, just after another process has added one and before it drops the oldest: entries that
-// were dropped meanwhile stay dropped, and the audit is unaltered.
+// TestOvertaken has two processes. The slow one adds an entry, and before it drops the oldest one, the fast one adds more entries than are kept.
+// Entries that the fast one has dropped stay dropped, and the audit is unaltered.
 func TestOvertaken(t *testing.T) {
 	t.Parallel()
 	store := memory.New()
@@ -431,7 +431,7 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("the last entry is %+v", last)
 	}
 	verify(t, l)
-	// A burst at one moment, and a clock that goes back.
+	// A burst of attempts, during which the clock is put back again and again.
 	burst := audit.New(o)
 	for i := range 100_000 {
 		now = now.Add(-time.Duration(i%2) * time.Hour)
@@ -440,7 +440,7 @@ func TestRefusals(t *testing.T) {
 	if more := len(list(t, l)) - len(all); more != 100 {
 		t.Errorf("a burst has %d entries", more)
 	}
-	// It does not hide the attempts of identified callers.
+	// The burst does not hide the attempts of identified callers.
 	burst.Refuse(t.Context(), audit.Entry{Action: "up", Who: "ci", Origin: "issued"})
 	if all := list(t, l); all[len(all)-1].Action != "up" || all[len(all)-1].Omitted != 100_000-100 {
 		t.Errorf("the last entry is %+v", all[len(all)-1])
@@ -471,7 +471,7 @@ func TestChange(t *testing.T) {
 		entries int
 	}{
 		{"kept", in(good).Space, true, nil, nil, true, 1},
-		{"kept, and not made", in(good).Space, true, failure, failure, true, 2},
+		{"kept, but the change fails", in(good).Space, true, failure, failure, true, 2},
 		{"no entry", in(gone).Space, false, nil, nil, true, 0},
 		{"no entry, strict", in(gone).Space, true, nil, audit.ErrNotKept, false, 0},
 		{"no state", func() state.Space { return nil }, false, nil, nil, true, 0},
@@ -507,7 +507,7 @@ func TestChange(t *testing.T) {
 	leaving, leave := context.WithCancel(t.Context())
 	before := len(list(t, l))
 	if err := l.Change(leaving, audit.Entry{Action: "leaves"}, func(ctx context.Context) error { leave(); return ctx.Err() }); err != nil || len(list(t, l)) != before+1 {
-		t.Errorf("a caller that leaves once there is an entry ends the change: %v, %d entries", err, len(list(t, l))-before)
+		t.Errorf("a caller that left after its entry was stored: got %v and %d entries, want the change and one entry", err, len(list(t, l))-before)
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -570,7 +570,8 @@ func (s gated) Usage(ctx context.Context) (state.Usage, error) {
 	return s.Space.Usage(ctx)
 }
 
-// TestManyVerify lets somebody with the right to read verify without end: a change waits only for the verification in progress.
+// TestManyVerify lets a caller who may only read start one verification after another, without end: a change waits only for the verification in
+// progress.
 func TestManyVerify(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A bucket gives some refused attempts entries of their own, and after those one every ten minutes.
+// A bucket says which refused attempts get entries of their own: some at first, and then one every ten minutes.
 type bucket struct {
 	mu    sync.Mutex
 	left  int

@@ -110,8 +110,8 @@ func (l *Log) catchUp(ctx context.Context, s state.Space) error {
 	return l.load(ctx, s)
 }
 
-// lastNumber returns the number of the last entry, which is after or none. A space can only be listed forwards, so the number is found by a binary
-// search.
+// lastNumber returns the number of the last entry, or after if there is no entry after that number. A space can only be listed forwards, so the
+// number is found by a binary search.
 func lastNumber(ctx context.Context, s state.Space, after uint64) (last uint64, err error) {
 	exists := func(n uint64) (bool, error) { // reports whether there is an entry after n
 		keys, _, err := s.List(ctx, entryPrefix, entryKey(n), 1)
@@ -129,7 +129,7 @@ func lastNumber(ctx context.Context, s state.Space, after uint64) (last uint64, 
 			low += step
 		}
 	}
-	// There is an entry at low, or none at all; and none from low+step on.
+	// Either there is an entry at low, or there is none at all. There is none from low+step on.
 	for ; step > 0; step /= 2 {
 		more, err := exists(low + step - 1)
 		if err != nil {
@@ -198,7 +198,7 @@ func (l *Log) drop(ctx context.Context, s state.Space) error {
 			was := l.chain
 			if before.Number <= was.last.Number {
 				l.chain.dropped = before
-			} else if err := l.catchUp(ctx, s); err != nil { // another process has added as many since this one added its entry
+			} else if err := l.catchUp(ctx, s); err != nil { // others have added so many entries since that this one's was dropped
 				return err
 			}
 			if l.chain != was {
@@ -212,7 +212,7 @@ func (l *Log) drop(ctx context.Context, s state.Space) error {
 			dropped.Hash = hash.String()
 		case errors.Is(err, state.ErrUnavailable):
 			return err
-		} // otherwise somebody has altered the entry, which must not keep it and later ones from being dropped
+		} // otherwise somebody has altered the entry, but it must still be dropped, and so must later ones
 		record, err := state.Encode(Form, dropped)
 		if err != nil {
 			return err

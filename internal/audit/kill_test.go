@@ -82,8 +82,8 @@ func changeForEver(dir string) {
 	callers.Wait()
 }
 
-// TestKill kills a process that makes changes 200 times, at random moments. Confirmed changes are kept, the chain is unaltered, and no change is
-// without its entry.
+// TestKill lets a process make changes and kills it at a random moment, 200 times. Confirmed changes are kept, the chain is unaltered, and every
+// change has its entry.
 // Proves: State is whole and apart
 func TestKill(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ type BrokenError struct{ Reason string }
 
 func (e *BrokenError) Error() string { return "the audit was altered: " + e.Reason }
 
-// ErrDropped is returned where a known hash belongs to an entry that is no longer kept, so that it could not be compared.
+// ErrDropped is returned if a known hash belongs to an entry that is no longer kept, so that it could not be compared.
 var ErrDropped = errors.New("is no longer kept, so its hash can't be compared")
 
 // Verify checks all entries. The error is a *BrokenError if one was changed, removed or inserted afterwards. Missing entries at the end can only be

@@ -25,7 +25,7 @@ const (
 	Form  = 1
 )
 
-// ErrNowhere is returned where the server keeps no state.
+// ErrNowhere is returned if the server keeps no state.
 var ErrNowhere = errors.New("the server keeps no state: set state.directory or state.url")
 
 // A record is a secret in the state. It is not encrypted: see RATIONALE.md.

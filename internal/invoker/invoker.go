@@ -27,14 +27,15 @@ import (
 // Options are the settings of an Invoker. The zero value is usable.
 type Options struct {
 	// Memory is how many bytes of arguments and results above 64 KiB all calls may hold at the same time. A call that needs more is refused with
-	// CodeOverloaded, and so is a call of a caller whose other calls hold more than three times as much as is free. A single call may hold as much as
-	// its tool allows. Arguments of up to 64 KiB may take a quarter as much in addition. Zero means 256 MiB.
+	// CodeOverloaded. So is a call whose caller's other calls hold more than three times as much as is free. A single call may hold as much as its
+	// tool allows. In addition, arguments of up to 64 KiB may take a quarter as much. Zero means 256 MiB.
 	Memory int64
-	// Hurry is called if there is no room for arguments. It makes the Read of some slow arguments fail soon, and reports whether there were any. If
-	// so, the invoker waits for their memory. It is called concurrently. If nil, there are no slow arguments to end.
+	// Hurry is called if there is no room for arguments. It makes reading some slow arguments fail soon, and reports whether there were any slow
+	// arguments. If so, the invoker waits for their memory. It is called concurrently. If nil, there are no slow arguments to end.
 	Hurry func() bool
-	// Room reserves bytes of memory for validating arguments that need much of it, and waits for it until ctx is done. give gives it back. The error
-	// is ErrTooMuch if there will never be that much, and otherwise the cause of ctx. It is called concurrently. If nil, there is always room.
+	// Room reserves bytes of memory for validating arguments that need much of it, and waits for it until ctx is done. The function give returns
+	// the memory. The error is ErrTooMuch if there will never be that much, and otherwise the cause of ctx. It is called concurrently. If nil,
+	// there is always room.
 	Room func(ctx context.Context, bytes int64) (give func(), err error)
 	// Rates bounds how many calls each caller makes. If nil, there is no bound.
 	Rates *rates.Limiter
@@ -88,9 +89,9 @@ func RouteTo(t *wasmtools.Tool) wasmtools.Route {
 	return wasmtools.Route{Tool: t, Path: t.Path(), Enabled: !lacks, Ungranted: lacks}
 }
 
-// Call calls the tool of a route. call.Arguments are as the client sent them. Call fills in the defaults. If the call has a client, the client's
-// current generation and principal apply, since they may have changed while the arguments were read. A large result counts as used memory until the
-// client has been answered. The error is a *wasmtools.Error.
+// Call calls the tool of a route. call.Arguments has the arguments as the client sent them. Call fills in the defaults. If the call has a client,
+// the client's current generation and principal apply, since they may have changed while the arguments were read. A large result counts as used
+// memory until the client has been answered. The error is a *wasmtools.Error.
 func (v *Invoker) Call(ctx context.Context, route wasmtools.Route, call *wasmtools.Call) (result []byte, err error) {
 	if call.Client != nil {
 		now, err := renew(route, call)
@@ -169,7 +170,7 @@ func (v *Invoker) BeginOwn(t *wasmtools.Tool, call *wasmtools.Call) (*Invocation
 	return v.begin(route, call, v.admitOwn(route.Path, call), true)
 }
 
-// begin begins a call, unless it is refused. counts is whether the call counts towards the caller's rate. A tool's call never does.
+// begin begins a call, unless it is refused. counts says whether the call counts towards the caller's rate. A tool's call never does.
 func (v *Invoker) begin(route wasmtools.Route, call *wasmtools.Call, refused error, counts bool) (*Invocation, error) {
 	var ticket rates.Ticket
 	if refused == nil && counts && v.rates != nil && call.Outer == nil {
@@ -257,9 +258,9 @@ func (i *Invocation) TooLarge() error {
 		Message: fmt.Sprintf("The body is larger than %d bytes, the limit of %s", i.Limit(), i.path)}
 }
 
-// Read reads the arguments of the call from r, up to its end, into memory that is reused after End. length is the number of
-// bytes that the client has announced, or -1. The error is one of r, TooLarge if there are more bytes than Limit, or a *wasmtools.Error with
-// CodeOverloaded if there is not enough memory.
+// Read reads the arguments of the call from r, up to its end, into memory that is reused after End. length is the number of bytes that the client
+// has announced, or -1. The error is r's own, TooLarge if there are more bytes than Limit, or a *wasmtools.Error with CodeOverloaded if there is
+// not enough memory.
 func (i *Invocation) Read(r io.Reader, length int64) error { return i.ReadFramed(r, length, 0) }
 
 // ReadFramed is Read for arguments inside a message, which may have frame bytes more than Limit. The call's arguments are then the whole message,
@@ -375,8 +376,8 @@ func (i *Invocation) End(err error) {
 	v.idle.Put(i)
 }
 
-// Inside returns a nested call of c, for the same request. outer is c as the sandbox runs it. It is nil if the sandbox does not run c, and then the
-// new call is not part of it.
+// Inside returns a nested call of c, for the same request. outer is c as the sandbox runs it. If the sandbox does not run c, outer is nil, and the
+// sandbox does not treat the new call as part of c.
 func Inside(c *wasmtools.Call, outer wasmtools.Outer) *wasmtools.Call {
 	return &wasmtools.Call{Principal: c.Principal, Generation: c.Generation, Client: c.Client, Door: c.Door, RequestID: c.RequestID, Outer: outer}
 }

@@ -126,7 +126,8 @@ func TestOwnTools(t *testing.T) {
 	}
 }
 
-// TestMemory checks that large arguments and results of calls from memory are counted like those that are read, until the calls end.
+// TestMemory checks that large arguments that are already in memory, and large results, count as used memory until the calls end, like arguments
+// that are read.
 // Proves: Limits hold, one by one and in sum
 func TestMemory(t *testing.T) {
 	t.Parallel()
@@ -206,7 +207,7 @@ func TestMemory(t *testing.T) {
 	}()
 	idle("after a panic")
 
-	// A call that is alone may hold more memory than there is.
+	// While a call is the only one, it may hold more than the whole memory budget.
 	huge := begin(ends("1", nil), `{"n":1`+strings.Repeat(" ", 800<<10)+`}`)
 	if _, err := huge.Run(t.Context()); err != nil {
 		t.Errorf("alone: got %v", err)
@@ -216,8 +217,9 @@ func TestMemory(t *testing.T) {
 	idle("after a call that held more than all memory")
 }
 
-// TestUnreadResults has clients that don't read the large results of a tool, at first all at once. The results can't take more memory than there is:
-// a result that does not fit is dropped, and further calls are refused before they run. Small calls still work, and so do those of other callers.
+// TestUnreadResults calls a tool with large results for clients that don't read them. The first calls are made all at once. The results can't take
+// more memory than there is: a result that does not fit is dropped, and further calls are refused before they run. Small calls still work, and so
+// do those of other callers.
 // Proves: Limits hold, one by one and in sum
 // Proves: Clients keep nobody out
 func TestUnreadResults(t *testing.T) {
@@ -245,7 +247,7 @@ func TestUnreadResults(t *testing.T) {
 		}
 	}
 	if len(unread) != 10 {
-		t.Errorf("%d results are held, want three quarters of what there is: 10", len(unread))
+		t.Errorf("%d results are held, want 10, which fill three quarters of the memory", len(unread))
 	}
 	runs = 0
 	if _, err := begin(); codeOf(err) != wasmtools.CodeOverloaded || runs != 0 {
@@ -265,8 +267,8 @@ func TestUnreadResults(t *testing.T) {
 	}
 }
 
-// TestShares has callers that make large calls, one caller after the other, each as many as it can: each gets a part of what those before it have
-// left free. A caller's only call gets room if there is any, and no memory is lost or counted twice.
+// TestShares lets one caller after another make as many large calls as it can. Each caller gets a part of what the callers before it have left
+// free. A caller's only call gets room if there is any, and no memory is lost or counted twice.
 // Proves: Clients keep nobody out
 func TestShares(t *testing.T) {
 	t.Parallel()
@@ -373,7 +375,7 @@ func TestRead(t *testing.T) {
 		}
 		own := call(`{}`) // perhaps with a reused buffer
 		if _, err := v.Call(t.Context(), invoker.RouteTo(tool("echo", echo)), own); err != nil || string(own.Arguments) != `{"n":7}` {
-			t.Errorf("a call from memory: got %v, its arguments are %s", err, own.Arguments)
+			t.Errorf("a call whose arguments are in memory: got %v, its arguments are %s", err, own.Arguments)
 		}
 	}
 }

@@ -132,7 +132,7 @@ func (m *memory) add(b *buffer, n int64) {
 // leaves bounds what a caller with several large calls may hold: this many times as much as stays free.
 const leaves = 3
 
-// room returns an error if a caller can't have n more bytes for a call that holds own bytes. The caller of room holds m.mu.
+// room returns an error if a caller can't have n more bytes for a call that already holds own bytes. m.mu must be held.
 //
 // A caller may hold three times as much as stays free: three quarters of all memory while nobody else holds any, and the next caller three quarters
 // of the rest. So a caller that reads none of its results leaves a quarter to others, and several such callers still leave something. A caller's only
@@ -238,7 +238,7 @@ func (b *buffer) next(length, most int64) int64 {
 	return min(n, most)
 }
 
-// read fills b until the end of r, or until it has most bytes. m must grant everything beyond the first buffer.
+// read fills b until r ends, or until b has the number of bytes in most. m must grant everything beyond the first buffer.
 func (b *buffer) read(m *memory, r io.Reader, length, most int64) error {
 	if n := int64(cap(b.bytes)); n > firstRead {
 		if m.growSmall(n) == nil { // a reused buffer
@@ -277,7 +277,7 @@ type Body struct {
 	most   int64
 }
 
-// NewBody returns a body of up to most bytes, which is counted for the caller of a call.
+// NewBody returns a body whose largest size in bytes is most. The body is counted for the caller of a call.
 func (v *Invoker) NewBody(call *wasmtools.Call, most int64) *Body {
 	return &Body{memory: v.memory, buffer: buffer{call: call}, most: min(most, math.MaxInt64-1)}
 }
@@ -290,7 +290,7 @@ func (b *Body) TooLarge() error {
 	return &wasmtools.Error{Code: wasmtools.CodeInputTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes", b.most)}
 }
 
-// Read reads r to its end. length is the number of bytes that the client has announced, or -1. The error is one of r, TooLarge, or one with
+// Read reads r to its end. length is the number of bytes that the client has announced, or -1. The error is r's own, TooLarge, or one with
 // CodeOverloaded if there is not enough memory.
 func (b *Body) Read(r io.Reader, length int64) error {
 	err := b.buffer.read(b.memory, r, length, b.most+1)

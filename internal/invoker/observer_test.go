@@ -65,7 +65,7 @@ func (s *span) Ended(ctx context.Context, r *invoke.Record) {
 
 func (s *span) Refused(r *invoke.Record) { s.ended = append(s.ended, "refused "+r.Path) }
 
-// An outer is an outer call, as the depth at which it is nested.
+// An outer is an outer call. Its value is the depth at which the call is nested.
 type outer int
 
 func (o outer) Depth() int { return int(o) }

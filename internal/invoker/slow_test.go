@@ -28,8 +28,8 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestSlowBodies makes clients send only a part of their small arguments. All of these together stay within their bound: for a client that needs
-// more, a slow one is given up, and if there is none, the client is refused. Arguments of 4 KiB need none of that memory.
+// TestSlowBodies makes clients send only a part of their small arguments. All of these together stay within their bound: if a client needs more,
+// the arguments of a slow one are given up. If no client is slow, the new one is refused. Arguments of 4 KiB need none of that memory.
 // Proves: Limits hold, one by one and in sum
 func TestSlowBodies(t *testing.T) {
 	t.Parallel()
@@ -87,7 +87,7 @@ func TestSlowBodies(t *testing.T) {
 	}
 	refused := begin()
 	if err := refused.Read(strings.NewReader(whole), int64(len(whole))); codeOf(err) != wasmtools.CodeOverloaded {
-		t.Errorf("arguments beside those that have come: got %v, want overloaded", err)
+		t.Errorf("arguments beside others that have arrived: got %v, want overloaded", err)
 	}
 	refused.End(nil)
 	least := begin()

@@ -142,7 +142,7 @@ var (
 	errNoRoom = &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Other calls use the memory that checking the arguments needs; try again later"}
 )
 
-// ended is the error for a wait whose context has ended with a cause.
+// ended returns the error for a call whose wait was ended by its context. cause is the context's cause.
 func ended(cause error) error {
 	if busy, ok := errors.AsType[*wasmtools.Error](cause); ok {
 		return busy

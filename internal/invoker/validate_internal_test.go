@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// TestPlaces makes modules wait for places: they take turns, even if one of them wants more.
+// TestPlaces makes modules wait for places: they take turns, even if one of them has more calls waiting than another.
 // Proves: Limits hold, one by one and in sum
 func TestPlaces(t *testing.T) {
 	t.Parallel()
@@ -237,7 +237,7 @@ func TestRoom(t *testing.T) {
 				}})
 				run := func(context.Context, *wasmtools.Call) ([]byte, error) {
 					if held != 0 {
-						t.Errorf("%d bytes are held for a check that is over", held)
+						t.Errorf("%d bytes are still held for a check that has ended", held)
 					}
 					return []byte("1"), nil
 				}

@@ -27,7 +27,7 @@ const (
 // A Journal is a log. Its methods are safe for concurrent use.
 type Journal struct {
 	out     io.Writer
-	notice  slog.Handler // writes to noticed; only run uses both
+	notice  slog.Handler // writes to noticed; only run uses notice and noticed
 	noticed bytes.Buffer
 
 	mu      sync.Mutex
@@ -56,7 +56,7 @@ func New(out io.Writer, encode func(io.Writer) slog.Handler) (*Journal, slog.Han
 	return j, handler{encode(lines{j}), j}
 }
 
-// lines are the journal as a handler's writer: each Write is a line.
+// lines is the writer of a journal's handler: each Write gets one line.
 type lines struct{ *Journal }
 
 func (l lines) Write(line []byte) (int, error) {

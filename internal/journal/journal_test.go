@@ -45,7 +45,7 @@ func (r *reader) taken() []string {
 func encodeJSON(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, nil) }
 func encodeText(w io.Writer) slog.Handler { return slog.NewTextHandler(w, nil) }
 
-// numbers returns the member n of each line.
+// numbers returns the number in the member "n" of each line.
 func numbers(t *testing.T, text string) (found []int) {
 	t.Helper()
 	for line := range strings.Lines(text) {

@@ -72,8 +72,8 @@ type SyntaxError struct {
 	Offset int
 	// Msg is a short phrase, in the words of Python's json module where it has them.
 	Msg string
-	// In is, after Read, the index of the object that has a name twice, or of the array or object that is nested too deeply, and -1 in other errors.
-	// Of this value and of those above it, only Key, Parent, Index and Kind are set.
+	// In is set by Read. It is the index of the object that has a name twice, or of the array or object that is nested too deeply, and -1 in other
+	// errors. Of this value and of those above it, only Key, Parent, Index and Kind are set.
 	In int32
 	// Name is the name that the object In has twice.
 	Name string
@@ -110,7 +110,8 @@ func (t *Tree) Read(text string) error {
 }
 
 // MostValues returns how many values text has at most, if it is JSON; mostly that is the exact number. It counts exactly if there seems to be more
-// than one value for four bytes, as in a string with many commas. So Read never has to grow its memory for values, which would take twice as much.
+// than one value per four bytes, as in a string with many commas. Read allocates for this number, so it never has to grow its memory for values,
+// which would take twice as much.
 func MostValues(text string) int {
 	if n := 1 + strings.Count(text, ",") + strings.Count(text, "{") + strings.Count(text, "["); n <= 16+len(text)/4 {
 		return n
@@ -133,7 +134,7 @@ func MostValues(text string) int {
 			last = c
 		case ']', '}':
 			if last == '[' || last == '{' {
-				n-- // nothing is in it
+				n-- // the array or object is empty
 			}
 			last = c
 		default:
@@ -156,8 +157,8 @@ func (t *Tree) Member(object int32, name string) int32 {
 	return 0
 }
 
-// Append copies the value from of another tree, with everything below it, into object as a member after last, which is object's last
-// member or 0. It returns the new member.
+// Append copies a value of another tree, which has the index from, with everything below it. The copy becomes a member of object after last, which
+// is object's last member or 0. It returns the new member.
 func (t *Tree) Append(object, last int32, name string, other *Tree, from int32) int32 {
 	at := t.copy(object, other, from)
 	t.Values[at].Key = name

@@ -110,7 +110,7 @@ func (d *Decimal) compareMagnitude(e *Decimal) int {
 // IsInteger reports whether the number has no fractional part.
 func (d *Decimal) IsInteger() bool { return d.size() == 0 || d.exp >= 0 }
 
-// Text returns an integer in JSON without a point or an exponent, or false if it has more digits than most.
+// Text returns an integer in JSON without a point or an exponent, or false if the number of digits exceeds most.
 func (d *Decimal) Text(most int) (string, bool) {
 	if d.size() == 0 {
 		return "0", true
@@ -141,7 +141,7 @@ func (d *Decimal) Uint64() (uint64, bool) {
 	return n, true
 }
 
-// Int returns the smaller of limit and a number that is not negative.
+// Int returns an integer, or limit if the integer is larger. For a negative integer it returns 0.
 func (d *Decimal) Int(limit int) int {
 	if d.sign() <= 0 {
 		return 0
@@ -165,7 +165,7 @@ func (d *Decimal) IsMultipleOf(m *Decimal) bool {
 		return true
 	}
 	if d.exp < m.exp {
-		// The quotient would need a factor of ten, but the digits don't end in a zero.
+		// The digits of a multiple of m would have a factor of ten here, but d's digits don't end in a zero.
 		return false
 	}
 	divisor, _ := m.Uint64()

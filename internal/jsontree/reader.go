@@ -12,7 +12,7 @@ type reader struct {
 	text string
 	pos  int
 	tree *Tree
-	// Why reading failed, and pos says where.
+	// flaw says why reading failed, and pos says where.
 	flaw flaw
 	in   int32
 	name string

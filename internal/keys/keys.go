@@ -20,8 +20,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// A Reader checks the value of one key and stores it. Its error says what is wrong with the value, and what is allowed. A value in quotes at the
-// beginning of an error is left out of logs, since by mistake any value can be a secret.
+// A Reader checks the value of one key and stores it. Its error says what is wrong with the value, and what is allowed. If an error begins with a
+// value in quotes, logs leave the value out: by mistake, any value can be a secret.
 type Reader func(value any) error
 
 // Boolean reads true or false.
@@ -66,7 +66,7 @@ func Quantity(unit limittable.Unit, least, most int64, set func(int64)) Reader {
 	}
 }
 
-// ZeroOr accepts the number 0, which leaves the choice to the server, and all that read accepts.
+// ZeroOr accepts the number 0, which leaves the choice to the server. It also accepts everything that read accepts.
 func ZeroOr(to *int64, read Reader) Reader {
 	return func(value any) error {
 		if value == int64(0) {
@@ -268,7 +268,7 @@ func isJSON(value any) error {
 	return nil
 }
 
-// Plain matches a name, and a key that needs no quotes.
+// Plain has the characters of names, and of keys that need no quotes.
 const Plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
 // Pattern checks a pattern of tools.
@@ -294,7 +294,7 @@ func SecretName(s string) (string, error) {
 type MemberError struct {
 	Name string
 	Err  error
-	// Known is whether the name is one of ours, so that messages may show it.
+	// Known says whether toolsrv defines the name, so that messages may show it.
 	Known bool
 }
 

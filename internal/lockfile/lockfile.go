@@ -34,7 +34,7 @@ type form struct {
 	Sources Lock `json:"sources"`
 }
 
-// Path returns where the lock of a configuration is: toolsrv.lock of toolsrv.toml.
+// Path returns where the lock of a configuration is: toolsrv.lock for toolsrv.toml.
 func Path(config string) string {
 	return strings.TrimSuffix(config, filepath.Ext(config)) + ".lock"
 }

@@ -47,7 +47,7 @@ func TestParseManifestAppearance(t *testing.T) {
 	}
 }
 
-// A tool without these members is written as before.
+// A tool without these members is written as it was before they existed.
 func TestManifestWithoutAppearance(t *testing.T) {
 	t.Parallel()
 	for _, members := range []string{"", `,"title":"","annotations":{},"icons":[]`} {
@@ -78,7 +78,7 @@ func TestParseManifestRefusesAppearance(t *testing.T) {
 		"annotations null":             {`,"annotations":null`, "tools[0].annotations must be an object, not null: leave it out"},
 		"annotation in words":          {`,"annotations":{"readOnly":"yes"}`, "tools[0].annotations.readOnly must be a boolean, not a string: leave it out"},
 		"annotation null":              {`,"annotations":{"openWorld":null}`, "tools[0].annotations.openWorld must be a boolean, not null"},
-		"annotation as MCP has it":     {`,"annotations":{"readOnlyHint":true}`, `tools[0].annotations.readOnlyHint: unknown member; did you mean "readOnly"?`},
+		"annotation with MCP's name":   {`,"annotations":{"readOnlyHint":true}`, `tools[0].annotations.readOnlyHint: unknown member; did you mean "readOnly"?`},
 		"annotation unknown":           {`,"annotations":{"audience":["user"]}`, "the members are readOnly, destructive, idempotent and openWorld"},
 		"annotation twice":             {`,"annotations":{"readOnly":true,"readOnly":false}`, "tools[0].annotations.readOnly appears twice"},
 		"annotations that contradict":  {`,"annotations":{"readOnly":true,"destructive":true}`, "tools[0].annotations: the tool is both readOnly and destructive"},
@@ -98,7 +98,7 @@ func TestParseManifestRefusesAppearance(t *testing.T) {
 		"src with a space":             {icon(`"src":"https://a.example/a b"`), "is not an address"},
 		"src with a line break":        {icon(`"src":"https://a.example/\n"`), "is not an address"},
 		"src with markup":              {icon(`"src":"https://a.example/\"><script>"`), "is not an address"},
-		"src in other letters":         {icon(`"src":"https://ä.example/"`), "is not an address"},
+		"src beyond ASCII":             {icon(`"src":"https://ä.example/"`), "is not an address"},
 		"src with half an escape":      {icon(`"src":"https://a.example/%2"`), "is not an address"},
 		"src in capitals":              {icon(`"src":"HTTPS://a.example/"`), "is neither an https nor a data URI"},
 		"data of a page":               {icon(`"src":"data:text/html;base64,PGI+"`), "a data URI must hold a picture in base64"},
@@ -108,7 +108,7 @@ func TestParseManifestRefusesAppearance(t *testing.T) {
 		"data on two lines":            {icon(`"src":"data:image/png;base64,iVBO\nRw0K"`), "is not base64 with its padding"},
 		"data empty":                   {icon(`"src":"data:image/png;base64,"`), "is not base64 with its padding"},
 		"data of another type":         {icon(`"src":"` + pixel + `","mimeType":"image/jpeg"`), "the data is image/png, but mimeType says image/jpeg"},
-		"mimeType of no picture":       {icon(`"src":"https://a.example/","mimeType":"text/html"`), `tools[0].icons[0].mimeType: "text/html" is not a picture's type`},
+		"mimeType not of a picture":    {icon(`"src":"https://a.example/","mimeType":"text/html"`), `tools[0].icons[0].mimeType: "text/html" is not a picture's type`},
 		"mimeType with a parameter":    {icon(`"src":"https://a.example/","mimeType":"image/png; a=b"`), "is not a picture's type"},
 		"sizes a string":               {icon(`"src":"https://a.example/","sizes":"48x48"`), "tools[0].icons[0].sizes must be an array, not a string"},
 		"size a number":                {icon(`"src":"https://a.example/","sizes":[48]`), "tools[0].icons[0].sizes[0] must be a string, not a number"},

@@ -269,7 +269,7 @@ func (p part) member(name string) (member part, ok bool) {
 // has reports whether an object has a member of that name.
 func (p part) has(name string) bool { return p.tree.Member(p.index, name) != 0 }
 
-// only returns an error if the object has an unknown member.
+// only checks that the object has no members other than the known ones. Its error names an unknown one.
 func (p part) only(known []string) error {
 	var unknown []string
 	for i := p.value().First; i != 0; i = p.tree.Values[i].Next {

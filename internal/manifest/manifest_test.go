@@ -80,7 +80,7 @@ func TestParseManifestRefuses(t *testing.T) {
 		"other abi":                {top(`"abi":2,"magic":true`), "abi is 2, but this server speaks ABI 1: rebuild the module with an SDK for ABI 1"},
 		"abi in words":             {top(`"abi":"1"`), "abi must be a number, not a string"},
 		"abi null":                 {top(`"abi":null`), "abi must be a number, not null"},
-		"abi a million digits":     {top(`"abi":` + strings.Repeat("1", 1000000)), "abi is 11111"},
+		"abi of a million digits":  {top(`"abi":` + strings.Repeat("1", 1000000)), "abi is 11111"},
 		"member twice":             {top(`"abi":1,"sdk":"a","sdk":"b"`), "sdk appears twice: remove one"},
 		"member twice, escaped":    {one(`,"n\u0061me":"b"`), "tools[0].name appears twice"},
 		"schema's member twice":    {one(`,"result":{"properties":{"a b":1,"a b":2}}`), `tools[0].result.properties["a b"] appears twice`},
@@ -88,8 +88,8 @@ func TestParseManifestRefuses(t *testing.T) {
 		"misspelt member":          {one(`,"parametres":{}`), `tools[0].parametres: unknown member; did you mean "parameters"?`},
 		"member in capitals":       {top(`"abi":1,"SDK":"x"`), `SDK: unknown member; did you mean "sdk"?`},
 		"example's member":         {one(`,"examples":[{"arguments":{},"results":1}]`), `tools[0].examples[0].results: unknown member; did you mean "result"?`},
-		"member of a strange name": {top(`"abi":1,"":1`), `[""]: unknown member`},
-		"member of a long name":    {top(`"abi":1,"` + strings.Repeat("x", 100000) + `":1`), `xxx..."]: unknown member`},
+		"member with a weird name": {top(`"abi":1,"":1`), `[""]: unknown member`},
+		"member with a long name":  {top(`"abi":1,"` + strings.Repeat("x", 100000) + `":1`), `xxx..."]: unknown member`},
 		"namespace":                {top(`"abi":1,"namespace":"a//b"`), `namespace "a//b": "" is not a valid name: use 1 to 64 of the characters`},
 		"namespace in slashes":     {top(`"abi":1,"namespace":"/a"`), `namespace "/a": "" is not a valid name`},
 		"namespace null":           {top(`"abi":1,"namespace":null`), "namespace must be a string, not null: leave it out"},
@@ -102,11 +102,11 @@ func TestParseManifestRefuses(t *testing.T) {
 		"tools empty":              {`{"abi":1,"tools":[]}`, "tools is empty: declare at least one tool, with name, description and parameters"},
 		"tool null":                {`{"abi":1,"tools":[null]}`, "tools[0] must be an object, not null"},
 		"1,001 tools":              {`{"abi":1,"tools":[` + strings.Repeat("{},", 1000) + `{}]}`, "tools: 1001 are too many; at most 1000 are allowed"},
-		"two tools with one name":  {strings.Replace(one(""), `"tools":[`, `"tools":[{"name":"add","description":"x","parameters":{}},`, 1), `tools[1].name: "add" is also the name of tools[0]: rename one`},
+		"two tools of one name":    {strings.Replace(one(""), `"tools":[`, `"tools":[{"name":"add","description":"x","parameters":{}},`, 1), `tools[1].name: "add" is also the name of tools[0]: rename one`},
 		"no name":                  {tool(``), "tools[0].name is missing"},
 		"name a number":            {tool(`"name":1`), "tools[0].name must be a string, not a number"},
 		"name with a slash":        {tool(`"name":"a/b"`), `tools[0].name: "a/b" is not a valid name: use 1 to 64`},
-		"name with a line":         {tool(`"name":"a\n"`), `tools[0].name: "a\n" is not a valid name`},
+		"name with a line break":   {tool(`"name":"a\n"`), `tools[0].name: "a\n" is not a valid name`},
 		"name empty":               {tool(`"name":""`), `tools[0].name: "" is not a valid name`},
 		"name too long":            {tool(`"name":"` + strings.Repeat("a", 65) + `"`), "is not a valid name"},
 		"no description":           {tool(`"name":"a"`), "tools[0].description is missing: say what the tool does"},
@@ -118,7 +118,7 @@ func TestParseManifestRefuses(t *testing.T) {
 		"examples an object":       {one(`,"examples":{}`), "tools[0].examples must be an array, not an object"},
 		"example a string":         {one(`,"examples":["x"]`), "tools[0].examples[0] must be an object, not a string"},
 		"example without call":     {one(`,"examples":[{}]`), "tools[0].examples[0].arguments is missing"},
-		"example of an array":      {one(`,"examples":[{"arguments":[]}]`), "tools[0].examples[0].arguments must be an object, not an array"},
+		"arguments in an array":    {one(`,"examples":[{"arguments":[]}]`), "tools[0].examples[0].arguments must be an object, not an array"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -168,7 +168,7 @@ func TestManifestRoundTrip(t *testing.T) {
 	checkRoundTrip(t, m)
 }
 
-// checkRoundTrip checks that a manifest, written and read and written again, says the same.
+// checkRoundTrip checks that a manifest stays the same if it is written, read and written again.
 func checkRoundTrip(t *testing.T, m *manifest.Manifest) {
 	t.Helper()
 	text, err := json.Marshal(m)

@@ -118,10 +118,10 @@ func TestNeedsAnd(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if got := manifest.Joined(all, wasmtools.Needs{}); fmt.Sprint(got) != fmt.Sprint(all) {
-		t.Errorf("with none: got %+v, want %+v", got, all)
+		t.Errorf("joined with no needs: got %+v, want %+v", got, all)
 	}
 	if got := manifest.Joined(wasmtools.Needs{}, one); fmt.Sprint(got) != fmt.Sprint(one) {
-		t.Errorf("with none before: got %+v, want %+v", got, one)
+		t.Errorf("no needs joined with some: got %+v, want %+v", got, one)
 	}
 	if len(all["http"].Words) != 2 || len(one["http"].Words) != 2 || len(all) != 3 {
 		t.Error("the parts have changed")

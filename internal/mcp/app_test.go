@@ -30,7 +30,7 @@ func tool(path string, f wasmtools.CallerFunc) *wasmtools.Tool {
 
 func echo(_ context.Context, call *wasmtools.Call) ([]byte, error) { return call.Arguments, nil }
 
-// ends returns a function that ends each call in this way.
+// ends returns a function that ends each call with the given result and error.
 func ends(result string, err error) wasmtools.CallerFunc {
 	return func(context.Context, *wasmtools.Call) ([]byte, error) { return []byte(result), err }
 }
@@ -53,7 +53,7 @@ func principal(tb testing.TB, scopes ...string) *wasmtools.Principal {
 	return p
 }
 
-// as is a dependency that identifies every caller as this principal.
+// An as is a dependency that gives every caller this principal.
 type as struct{ principal *wasmtools.Principal }
 
 func (as) Check(*http.Request) error { return nil }

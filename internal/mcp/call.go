@@ -50,14 +50,14 @@ func (x *exchange) failCall(begun bool, err error) {
 	x.Fail(err)
 }
 
-// readCall reads the body: into the memory of the call, if there is an admitted call.
+// readCall reads the body. If a call was admitted, it reads into the memory of that call.
 func (x *exchange) readCall(begun bool) (body []byte, err error) {
 	if begun && !x.request.Invocation.Refused() {
 		err = x.ReadBody((*framed)(x))
 		return x.Call().Arguments, err
 	}
 	if err = x.ReadBody(&x.body); err != nil && begun {
-		// The reason of the refusal says more than that nobody reads the arguments.
+		// The error that says why the call was refused is more useful than the error about the unread arguments.
 		if result, wrong := x.request.Invocation.Run(x.Context()); wrong == nil {
 			err = result.Failed()
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestNotSettled calls a missing tool while some are still being read.
+// TestNotSettled calls a missing tool while files with tools are still being read.
 func TestNotSettled(t *testing.T) {
 	t.Parallel()
 	coming, table := true, tableOf(t, tool("add", echo))
@@ -29,11 +29,11 @@ func TestNotSettled(t *testing.T) {
 	}
 	searching := appOf(t, table, options{set: toolset.Options{Search: toolset.SearchAlways}})
 	if got := answer(searching, request(call("call_tool", `{"name":"later"}`))); !strings.Contains(got, `"isError":true`) || !strings.Contains(got, `"code":"not_ready"`) {
-		t.Errorf("by call_tool: got %s", got)
+		t.Errorf("through call_tool: got %s", got)
 	}
 	coming = false
 	if got := answer(searching, request(call("call_tool", `{"name":"later"}`))); !strings.Contains(got, `"code":"not_found"`) {
-		t.Errorf("by call_tool, later: got %s", got)
+		t.Errorf("through call_tool, later: got %s", got)
 	}
 	if got := answer(h, request(call("later", "{}"))); !strings.Contains(got, "Unknown tool") {
 		t.Errorf("got %s", got)

@@ -156,7 +156,7 @@ func (x *exchange) check(h http.Header) *rpc.Fault {
 	return checkMethod(m, h)
 }
 
-// beginsSession reports whether a request without a session belongs to a version that has them.
+// beginsSession reports whether a request without a session belongs to a version that has sessions.
 func (x *exchange) beginsSession(declared string) bool {
 	m := &x.request.Message
 	return m.MetaVersion == nil && declared != protocol.Version && (protocol.Begins(m) || protocol.HasSessions(declared))
@@ -174,13 +174,13 @@ func (x *exchange) serveSession() {
 	})
 }
 
-// Failure words the errors of the service in JSON-RPC.
+// Failure expresses the errors of the service in JSON-RPC.
 func (x *exchange) Failure(e *wasmtools.Error) (status int, body []byte) {
 	status, f := faultOf(e, web.RequestID(x.Context()))
 	return status, rpc.AppendFault(nil, x.request.ID, f)
 }
 
-// checkContent reports why the body is not read, or nil.
+// checkContent returns an error if the body must not be read, because of its encoding or its type.
 func checkContent(h http.Header) error {
 	if err := web.CheckEncoding(h); err != nil {
 		return err

@@ -57,14 +57,14 @@ func TestRefused(t *testing.T) {
 		"id with a fraction":                     {request(replaced(list, `"id":1`, `"id":1.5`)), 400, anonymous, -32600, "The id must be"},
 		"id with an exponent":                    {request(replaced(list, `"id":1`, `"id":1e2`)), 400, anonymous, -32600, "The id must be"},
 		"long id":                                {request(replaced(list, `"id":1`, `"id":"`+strings.Repeat("x", 255)+`"`)), 400, anonymous, -32600, "The id must be"},
-		"params in a list":                       {request(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}`), 400, 1, -32602, "The params must be an object"},
+		"params as a list":                       {request(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}`), 400, 1, -32602, "The params must be an object"},
 		"params null":                            {request(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":null}`), 400, 1, -32602, "The params must be an object"},
 		"two names":                              {request(call("math-add", `{},"name":"off"`), "Mcp-Name", "math-add"), 400, 1, -32602, "The params contain name twice"},
 		"two arguments":                          {request(call("math-add", `{},"arguments":{"n":2}`)), 400, 1, -32602, "The params contain arguments twice"},
 		"name that is a number":                  {request(replaced(add, `"math-add"`, `7`), "Mcp-Name", "7"), 400, 1, -32602, "The name must be a string"},
 		"no name":                                {request(without(add, `"name":"math-add",`), "Mcp-Name", "math-add"), 400, 1, -32602, "The params have no name"},
-		"arguments in a list":                    {request(call("math-add", "[1]")), 400, 1, -32602, "The arguments must be an object"},
-		"arguments in a string":                  {request(call("math-add", `"{}"`)), 400, 1, -32602, "The arguments must be an object"},
+		"arguments as a list":                    {request(call("math-add", "[1]")), 400, 1, -32602, "The arguments must be an object"},
+		"arguments as a string":                  {request(call("math-add", `"{}"`)), 400, 1, -32602, "The arguments must be an object"},
 		"call without an id":                     {request(without(add, `"id":1,`)), 400, anonymous, -32600, "A request needs an id"},
 		"list without an id":                     {request(without(list, `"id":1,`)), 400, anonymous, -32600, "A request needs an id"},
 		"cursor made up":                         {request(message("tools/list", `"cursor":"made up"`)), 200, 1, -32602, "Invalid cursor"},
@@ -75,7 +75,7 @@ func TestRefused(t *testing.T) {
 		"ping":                                   {request(message("ping", "")), 404, 1, -32601, "Method not found"},
 		"prompts/list":                           {request(message("prompts/list", "")), 404, 1, -32601, "Method not found"},
 		"listen for nothing":                     {request(message("subscriptions/listen", "")), 400, 1, -32602, "The params have no notifications"},
-		"listen for a string":                    {request(message("subscriptions/listen", `"notifications":"all"`)), 400, 1, -32602, "The notifications must be an object"},
+		"notifications as a string":              {request(message("subscriptions/listen", `"notifications":"all"`)), 400, 1, -32602, "The notifications must be an object"},
 		"listen, perhaps":                        {request(message("subscriptions/listen", `"notifications":{"toolsListChanged":1}`)), 400, 1, -32602, "must be true or false"},
 		"message without end":                    {request(message("tools/list", `"x":"`+strings.Repeat("x", 1<<16)+`"`)), 413, anonymous, -32600, "A message that doesn't call a tool may have at most"},
 		"arguments without end":                  {request(call("math-add", `{"n":"`+strings.Repeat("x", 2<<20)+`"}`)), 413, anonymous, -32600, "the limit of /math/add"},
@@ -88,7 +88,7 @@ func TestRefused(t *testing.T) {
 		"_meta that is a list":                   {request(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":[]}}`), 400, 1, -32602, "_meta must be an object"},
 		"_meta without a version":                {request(without(list, `"io.modelcontextprotocol/protocolVersion":"2026-07-28",`)), 400, 1, -32602, "protocolVersion"},
 		"_meta without capabilities":             {request(without(list, `,"io.modelcontextprotocol/clientCapabilities":{}`)), 400, 1, -32602, "clientCapabilities"},
-		"capabilities in a list":                 {request(replaced(list, `Capabilities":{}`, `Capabilities":[]`)), 400, 1, -32602, "clientCapabilities must be an object"},
+		"capabilities as a list":                 {request(replaced(list, `Capabilities":{}`, `Capabilities":[]`)), 400, 1, -32602, "clientCapabilities must be an object"},
 		"version that is a number":               {request(replaced(list, `"2026-07-28"`, `2026`)), 400, 1, -32602, "protocolVersion must be a string"},
 		"two versions in _meta":                  {request(replaced(list, `"_meta":{`, `"_meta":{"io.modelcontextprotocol/protocolVersion":"2025-11-25",`)), 400, 1, -32602, "twice"},
 		"a call with wrong arguments and without _meta": {request(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"math-add","arguments":{"n":"x"}}}`), 400, 1, -32602, "protocolVersion"},
@@ -108,7 +108,7 @@ func TestRefused(t *testing.T) {
 		"no method in the header":                  {request(list, "Mcp-Method", ""), 400, 1, -32020, "Mcp-Method is missing"},
 		"another method in the header":             {request(list, "Mcp-Method", "prompts/list"), 400, 1, -32020, "Mcp-Method is not the method"},
 		"a call whose header names another method": {request(list, "Mcp-Method", "tools/call", "Mcp-Name", "math-add"), 400, 1, -32020, "Mcp-Method is not the method"},
-		"a call that hides":                        {request(add, "Mcp-Method", "tools/list"), 400, 1, -32020, "Mcp-Method is not the method"},
+		"a call that claims to be a list":          {request(add, "Mcp-Method", "tools/list"), 400, 1, -32020, "Mcp-Method is not the method"},
 		"method in capitals":                       {request(list, "Mcp-Method", "TOOLS/LIST"), 400, 1, -32020, "Mcp-Method is not the method"},
 		"no name in the header":                    {request(add, "Mcp-Name", ""), 400, 1, -32020, "Mcp-Name is missing"},
 		"another name in the header":               {request(add, "Mcp-Name", "off"), 400, 1, -32020, "Mcp-Name is not the name"},
@@ -130,7 +130,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestTwoHeaders sends requests with a header twice.
+// TestTwoHeaders sends requests that have the same header twice.
 // Proves: A caller reaches its own tools only
 func TestTwoHeaders(t *testing.T) {
 	t.Parallel()

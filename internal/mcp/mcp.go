@@ -35,7 +35,7 @@ type Options struct {
 	Streams *web.Places
 	// Sessions bounds the sessions of clients of older versions: see [session.Options]. Zero means 10,000.
 	Sessions int
-	// Keys sign the ids of sessions, and Peers are the processes with the same keys: see [session.Options]. If nil, there are no others.
+	// Keys sign the ids of sessions, and Peers are the processes with the same keys: see [session.Options]. If nil, there are no other processes.
 	Keys  *signing.Keys
 	Peers state.Peers
 }
@@ -104,15 +104,15 @@ func (d *Door) Serve(x *web.Exchange) {
 	e.begin(x, namespace)
 	e.serve()
 	s := e.subscription
-	// This is not deferred, because after a panic something may still hold the exchange. It comes before a stream, which lasts for hours and should
-	// hold no more than it needs.
+	// This is not deferred, because after a panic something may still hold the exchange. The exchange is released before a stream begins, since a
+	// stream lasts for hours and should hold no more than it needs.
 	e.release()
 	if s != nil {
 		s.serve()
 	}
 }
 
-// serveElse answers any method other than POST: only sessions have them.
+// serveElse answers requests with methods other than POST. Only sessions use these methods.
 func (d *Door) serveElse(x *web.Exchange, namespace string) {
 	if !x.Allow(http.MethodPost, http.MethodGet, http.MethodDelete) {
 		return

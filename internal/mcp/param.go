@@ -46,8 +46,8 @@ func checkParams(params []toolset.Header, arguments []byte, h http.Header) *rpc.
 	return nil
 }
 
-// find sets the values of the listed params, from an object at a depth of their paths. It reads the object once, since that may be large. If members
-// have the same name, the last one counts.
+// find looks for the listed params in an object, and sets their values. depth is the index in their paths of the names of the object's members. It
+// reads the object once, since that may be large. If members have the same name, the last one counts.
 func find(object []byte, params []toolset.Header, listed []int, depth int, values [][]byte) {
 	members, isObject := jsontree.ReadMembers(object)
 	for isObject {
@@ -71,7 +71,7 @@ func find(object []byte, params []toolset.Header, listed []int, depth int, value
 	}
 }
 
-// says reports whether a header's text equals a value of a type.
+// says compares a header's text with a value of a type, and reports whether they are equal.
 func says(header, typeName string, value []byte) bool {
 	switch {
 	case typeName == "string" && value[0] == '"':

@@ -35,7 +35,7 @@ func TestAllocations(t *testing.T) {
 		r    *http.Request
 		most float64
 	}{
-		{"tools/call, with three of the validation", request(call("tool-1", `{"a":1,"b":2}`)), 5},
+		{"tools/call, including three by the validation", request(call("tool-1", `{"a":1,"b":2}`)), 5},
 		{"tools/list", request(message("tools/list", "")), 2},
 		{"server/discover", request(message("server/discover", "")), 2},
 	} {

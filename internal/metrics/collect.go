@@ -12,11 +12,11 @@ import (
 	"github.com/toolsrv/toolsrv/internal/fault"
 )
 
-// A Collector collects what is counted, for a registry of Prometheus. It is safe for concurrent use.
+// A Collector collects what is counted, for a Prometheus registry. It is safe for concurrent use.
 type Collector struct {
 	metrics *Metrics
 	codes   []string // the codes by their indexes
-	sorted  []int    // the indexes of the codes, in the order of the codes
+	sorted  []int    // indexes of codes, in the alphabetical order of the codes
 }
 
 var _ prometheus.Collector = (*Collector)(nil)
@@ -157,7 +157,7 @@ func (s Sink) Gauge(d *prometheus.Desc, value float64, labels ...string) {
 	s <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 }
 
-// Whether sends a gauge that is 1 or 0.
+// Whether sends a condition as a gauge: 1 or 0.
 func (s Sink) Whether(d *prometheus.Desc, is bool) {
 	var value float64
 	if is {

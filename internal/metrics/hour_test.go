@@ -90,7 +90,7 @@ func TestHour(t *testing.T) {
 			t.Errorf("the 99th percentile is %v", last.Slow)
 		}
 		if off := float64(last.Fuel) / (200 * 1_234_567); off < 0.99 || off > 1.01 || of.Fuel != last.Fuel {
-			t.Errorf("they burned %d and %d of fuel", last.Fuel, of.Fuel)
+			t.Errorf("the calls burned %d and %d of fuel", last.Fuel, of.Fuel)
 		}
 
 		replaced := gotool.New("a/t0", "Does nothing yet.", func(context.Context, struct{}) (int, error) { return 0, nil })
@@ -111,8 +111,8 @@ func TestHour(t *testing.T) {
 	})
 }
 
-// TestBusiest checks that only the tools that are called most have figures of their own, and that no tool loses them to one that is called no more
-// often.
+// TestBusiest checks that only the tools that are called most have figures of their own, and that a tool keeps its figures unless another one is
+// called more often.
 func TestBusiest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// TestCollect collects what was counted, in every form that Prometheus checks, while calls go on.
+// TestCollect collects what was counted while calls go on. The registry checks the form of all metrics.
 func TestCollect(t *testing.T) {
 	t.Parallel()
 	table, tools := shop(t, 5)

@@ -81,7 +81,7 @@ func Takers(reasons []Reason) []API {
 	})
 }
 
-// The rules. A rule that the lint of schemas has, too, has the same name there.
+// The rules. Rules that the lint of schemas has, too, have the same names there.
 const (
 	ruleToolName    = "tool-name"   // the tool's name
 	ruleDescription = "description" // the tool's description
@@ -120,7 +120,7 @@ func Check(t Tool) []Reason {
 	})
 	var schema any
 	if err := json.Unmarshal(t.Parameters, &schema); err != nil {
-		schema = nil // reported as not an object
+		schema = nil // parameters reports that it is not an object
 	}
 	j.at("parameters", func() { j.parameters(schema) })
 	return j.reasons

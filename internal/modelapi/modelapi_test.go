@@ -121,14 +121,14 @@ func TestCheckNameAndDescription(t *testing.T) {
 		refuse                  []modelapi.API
 	}{
 		{"short", "math-add", "Add.", "", nil},
-		{"the longest with a prefix", strings.Repeat("x", 50), "X.", "", nil},
+		{"the longest that fits with a prefix", strings.Repeat("x", 50), "X.", "", nil},
 		{"too long with a prefix", strings.Repeat("x", 51), "X.", "tool-name name", nil},
 		{"too long", strings.Repeat("x", 65), "X.", "tool-name name", modelapi.APIs()},
 		{"a dot", "a.b", "X.", "tool-name name", modelapi.APIs()},
 		{"empty", "", "X.", "tool-name name, tool-name name", modelapi.APIs()},
 		{"a digit first", "2d-plot", "X.", "tool-name name", []modelapi.API{g}},
 		{"a description of 1024 characters", "x", strings.Repeat("é", 1024), "", nil},
-		{"a longer one", "x", strings.Repeat("é", 1025), "description description", []modelapi.API{o, os}},
+		{"a description of 1025 characters", "x", strings.Repeat("é", 1025), "description description", []modelapi.API{o, os}},
 	} {
 		reasons := modelapi.Check(modelapi.Tool{Name: c.tool, Description: c.description, Parameters: json.RawMessage(object(``))})
 		var got []string
@@ -160,7 +160,7 @@ func TestCheckIsBounded(t *testing.T) {
 	begun := time.Now()
 	reasons := modelapi.Check(modelapi.Tool{Name: long, Description: long, Parameters: json.RawMessage(`{"` + long + `":1,"properties":{` + members.String() + `"` + long + `":{"pattern":7}}}`)})
 	if took := time.Since(begun); len(reasons) != 50 || took > time.Minute {
-		t.Errorf("got %d reasons in %s, want 50 soon", len(reasons), took)
+		t.Errorf("got %d reasons in %s, want 50 in less than a minute", len(reasons), took)
 	}
 	for _, r := range reasons {
 		if len(r.Place)+len(r.Message) > 1000 {
@@ -169,7 +169,7 @@ func TestCheckIsBounded(t *testing.T) {
 	}
 }
 
-// No schema, whatever it is, does harm.
+// No schema can do harm, whatever it contains.
 func FuzzCheck(f *testing.F) {
 	f.Add("tool", `{"type":"object","properties":{"a":{"$ref":"#/$defs/a","b":1}},"$defs":{"a":{"$ref":"#/$defs/a"}}}`)
 	f.Add("2 x", `{"anyOf":[{"not":{"items":[true,false,1]}}],"required":7,"enum":[[]],"properties":{"a b":[]}}`)

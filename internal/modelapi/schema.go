@@ -54,7 +54,7 @@ func (j *judge) argument(name string) {
 	}
 }
 
-// schema checks a schema. definition is the member of $defs that contains it, and depth is how many objects it is below.
+// schema checks a schema. definition is the member of $defs that contains it, and depth is how many objects enclose it.
 func (j *judge) schema(value any, definition string, depth int) {
 	s, ok := value.(map[string]any)
 	if !ok {
@@ -127,7 +127,7 @@ func (j *judge) reference(s map[string]any, definition string) {
 		return
 	}
 	if parts := strings.SplitN(to, "/", 4); len(parts) > 3 {
-		to = strings.Join(parts[:3], "/") // a reference to a part of a definition counts as one to all of it
+		to = strings.Join(parts[:3], "/") // a reference to a part of a definition counts as a reference to all of it
 	}
 	j.refs.add(definition, to)
 	for _, keyword := range slices.Sorted(maps.Keys(s)) {

@@ -19,7 +19,7 @@ var name = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 // isName reports whether s is a valid name of a tool, or a valid part of a namespace.
 func isName(s string) bool { return len(s) <= Max && name.MatchString(s) }
 
-// reserved are paths of the service's own. Of a path in reservedTrees, all paths below it are the service's own, too.
+// reserved are paths of the service's own. All paths below a path in reservedTrees are the service's own, too.
 var (
 	reserved      = []string{"/tools", "/openapi.json", "/docs", "/redoc", "/healthz", "/readyz", "/metrics", "/events"}
 	reservedTrees = []string{"/admin", "/console", "/mcp", "/toolsrv"}

@@ -36,7 +36,7 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("the registry answered %d, and wants to be asked again in %v", e.Status, e.After.Round(time.Second))
 }
 
-// guard sends requests. It never lets one fall back to HTTP, retries harmless ones, and ends answers that stall.
+// guard sends requests. It never lets a request fall back to HTTP, retries harmless requests, and ends answers that stall.
 type guard struct {
 	base  http.RoundTripper
 	plain bool   // the registry itself is asked over HTTP

@@ -11,7 +11,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/trickle"
 )
 
-// TestStall has an answer that begins, and then sends nothing more: package trickle ends it, and the guard says that it was the registry's.
+// TestStall reads an answer that stalls after its beginning. Package trickle ends it, and the guard's error also says that the registry is too
+// slow.
 func TestStall(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {

@@ -23,7 +23,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/ocitest"
 )
 
-// TestLies pulls from a registry whose answers are not what it has announced. None of them is accepted, and no more is read than was announced.
+// TestLies pulls from a registry whose answers differ from what it has announced. None of them is accepted, and no more is read than was announced.
 // Proves: No tool takes another's place
 func TestLies(t *testing.T) {
 	t.Parallel()
@@ -225,7 +225,8 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// TestNoFallback has a registry with TLS that redirects to one without, or has tokens issued there. The certificate is checked.
+// TestNoFallback has a registry with TLS that redirects to a server without TLS, or has its tokens issued by such a server. The certificate is
+// checked.
 func TestNoFallback(t *testing.T) {
 	t.Parallel()
 	s := ocitest.ServeTLS(t)
@@ -282,7 +283,7 @@ func TestTokens(t *testing.T) {
 		"another port over TLS":            {"https://example.com:8443/token", false, false, true, ""},
 		"another port":                     {"http://example.com:8080/token", false, false, false, "credentials sent to example.com:8080 without TLS"},
 		"another host":                     {"http://93.184.216.35/token", false, false, false, "credentials sent to 93.184.216.35 without TLS"},
-		"another host, with a form":        {"http://93.184.216.35/token", true, false, false, "credentials sent to 93.184.216.35 without TLS"},
+		"another host, refresh token":      {"http://93.184.216.35/token", true, false, false, "credentials sent to 93.184.216.35 without TLS"},
 		"another host, with no credential": {"http://93.184.216.35/token", false, true, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -429,7 +430,7 @@ func TestLists(t *testing.T) {
 	wants(t, err, "lists no repositories")
 }
 
-// TestLargeIsVerified has registries that change large content, which is hashed in a separate goroutine, in every way.
+// TestLargeIsVerified checks that a change of large content is always noticed. Such content is hashed in a separate goroutine.
 // Proves: No tool takes another's place
 func TestLargeIsVerified(t *testing.T) {
 	t.Parallel()
@@ -470,7 +471,7 @@ func TestLargeIsVerified(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 			if err == nil && !bytes.Equal(to.Bytes(), module) {
-				t.Errorf("got %d other bytes", to.Len())
+				t.Errorf("got %d bytes that are not the module", to.Len())
 			}
 			if _, err := r.Pull(t.Context(), ref.At(a.Manifest), failing{}); err == nil {
 				t.Error("a full disk caused no error")

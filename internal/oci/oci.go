@@ -46,7 +46,7 @@ type Options struct {
 	CA string
 	// Credentials is a file in the form of docker's config.json. If empty, docker's own file is used, and podman's auth.json.
 	Credentials string
-	// Trust says whose signatures are accepted: without one, nothing is pulled. If nil, no signature is required.
+	// Trust says whose signatures are accepted: an artifact without one of them is not pulled. If nil, no signature is required.
 	Trust *signature.Trust
 	// Minimum is the lowest version that an artifact may have, according to its manifest, so that nobody can replay an older signed artifact. If
 	// empty, any version is accepted.
@@ -174,7 +174,7 @@ func (r *Registry) repository(ref Reference) *remote.Repository {
 		MaxMetadataBytes:     maxPage + 1, // the guard reports a longer page first
 		TagListMaxPages:      maxPages,
 		ReferrerListMaxPages: maxPages,
-		SkipReferrersGC:      true, // if the list of referrers is a tag, many registries can't delete the previous one
+		SkipReferrersGC:      true, // if a tag holds the list of referrers, many registries can't delete the previous list
 	}
 }
 

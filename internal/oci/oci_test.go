@@ -162,7 +162,7 @@ func TestForms(t *testing.T) {
 		"docker's":                                    {layers: []layer{{"application/vnd.docker.image.rootfs.diff.tar.gzip", zipped(t, whole)}}},
 		"an image, not compressed":                    {layers: []layer{{"application/vnd.oci.image.layer.v1.tar", whole}}},
 		"an image with other files":                   {layers: []layer{{gz, zipped(t, archive(t, "README.md", "a/b/plugin.wasm"))}}},
-		"oras' without a type":                        {layers: []layer{{"application/vnd.oci.image.layer.v1.tar", module}}},
+		"from oras without a type":                    {layers: []layer{{"application/vnd.oci.image.layer.v1.tar", module}}},
 		"a module that is compressed":                 {layers: []layer{{gz, zipped(t, module)}}},
 		"a module that unpacks to much more":          {layers: []layer{{gz, zipped(t, append(module[:len(module):len(module)], make([]byte, 8<<20)...))}}, want: "its module: it has more than 1048576 bytes"},
 		"a compressed module that is cut off":         {layers: []layer{{gz, zipped(t, append(module[:len(module):len(module)], make([]byte, 64<<10)...))[:60]}}, want: "its module: it is damaged"},
@@ -195,7 +195,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestIndex pulls from an index, as builders of images make one.
+// TestIndex pulls from an index such as image builders make.
 func TestIndex(t *testing.T) {
 	t.Parallel()
 	s := ocitest.Serve(t)
@@ -213,7 +213,7 @@ func TestIndex(t *testing.T) {
 		entries []map[string]any
 		want    string
 	}{
-		"one with a statement": {[]map[string]any{entry("amd64"), entry("unknown")}, ""},
+		"image plus statement": {[]map[string]any{entry("amd64"), entry("unknown")}, ""},
 		"one for wasm":         {[]map[string]any{entry("amd64"), entry("wasm"), entry("arm64")}, ""},
 		"several":              {[]map[string]any{entry("amd64"), entry("arm64")}, "it is an index of 2 artifacts"},
 		"statements only":      {[]map[string]any{entry("unknown")}, "it is an index of 0 artifacts"},
@@ -350,7 +350,7 @@ func TestHelper(t *testing.T) {
 	_, err := open(t, s.Host, oci.Options{Credentials: keys("missing")}).Push(t.Context(), ref, "csv.wasm", module, nil)
 	wants(t, err, ref.String()+": ask for the credentials of "+s.Host)
 	wants(t, err, "docker-credential-missing")
-	// podman's file is found where podman has it.
+	// podman's file is found where podman keeps it.
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	t.Setenv("REGISTRY_AUTH_FILE", credentialsFile(t, s.Host, "ann", "secret-of-ann-7654321"))
 	r, err := oci.Open(s.Host, oci.Options{})

@@ -256,7 +256,7 @@ func verifiedThrough(from io.Reader, d ocispec.Descriptor, use func(io.Reader) e
 	limited := &io.LimitedReader{R: from, N: d.Size + 1}
 	read := io.TeeReader(limited, sum)
 	failed := use(read)
-	// If the content does not match, that is the error, rather than what it caused in use.
+	// If the content does not match, the error says so, rather than what the content caused in the function use.
 	_, err := io.Copy(io.Discard, read)
 	return check(d, d.Size+1-limited.N, sum, err, failed)
 }

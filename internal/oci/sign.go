@@ -147,7 +147,7 @@ func (r *Registry) signer(ctx context.Context, repository *remote.Repository, d 
 	var why error // why the first signature is not accepted
 	count := 0
 	note := func(err error) {
-		// An error about a signature says more than the existence of an attestation.
+		// An error about a signature is more useful than the error that an attestation is not a signature.
 		if _, isOther := errors.AsType[*signature.NoSignature](err); !isOther || why == nil {
 			if _, was := errors.AsType[*signature.NoSignature](why); was || why == nil {
 				why = err
@@ -185,8 +185,8 @@ func (r *Registry) signer(ctx context.Context, repository *remote.Repository, d 
 	return by, misformed("none of its %d signatures is valid; of the first: %v", count, why)
 }
 
-// bundles calls use with each bundle that is attached to an artifact, or with why the bundle can't be read, until use returns false. Signatures come
-// first, as far as the registry shows which bundles are signatures. most bounds each bundle in bytes.
+// bundles calls use with each bundle that is attached to an artifact, or with why the bundle can't be read, until use returns false. Signatures
+// come first, as far as the registry shows which bundles are signatures. most is the largest size of a bundle in bytes.
 func (r *Registry) bundles(ctx context.Context, repository *remote.Repository, d ocispec.Descriptor, most int64, use func(bundle []byte, err error) (more bool)) error {
 	all, err := referrers(ctx, repository, d, signature.MediaType, func(d ocispec.Descriptor) bool { return d.Annotations[predicateAnnotation] == signature.PredicateType })
 	if err != nil {

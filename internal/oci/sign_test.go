@@ -74,7 +74,7 @@ func TestSigned(t *testing.T) {
 			if a, err := trusting.Verify(t.Context(), ref.At(pushed.Manifest)); err != nil || a.By.Key == "" || a.Manifest != pushed.Manifest {
 				t.Errorf("got %+v, %v", a, err)
 			}
-			// A signature is for one artifact. If the tag is moved to another one, that is not signed.
+			// A signature is for one artifact. If the tag is moved to another artifact, the other artifact is not signed.
 			again := put(t, at, "acme/csv", "1.2", nil, layer{"application/wasm", []byte("another")})
 			_, _, err = pull(t, trusting, ref)
 			wants(t, err, "it is not signed: the registry has no signature of "+again)
@@ -132,7 +132,7 @@ func TestHostileSignatures(t *testing.T) {
 		"10 GB": {func(t *testing.T, at *ocitest.Server, of string) {
 			attach(t, at, of, []byte("{}"), func(m *ocispec.Manifest) { m.Layers[0].Size = 10 << 30 })
 		}, "it has 10737418240 bytes; the limit is 262144"},
-		"10 GB that come": {func(t *testing.T, at *ocitest.Server, of string) {
+		"10 GB that arrive": {func(t *testing.T, at *ocitest.Server, of string) {
 			attach(t, at, of, []byte("{}"), func(m *ocispec.Manifest) { m.Layers[0].Digest = digest.FromString("endless") })
 			at.Before(func(w http.ResponseWriter, q *http.Request) bool {
 				if strings.HasSuffix(q.URL.Path, "/blobs/"+digest.FromString("endless").String()) {
@@ -329,7 +329,7 @@ func TestOlderSignatures(t *testing.T) {
 		_, _, err := pull(t, trusting, ref)
 		wants(t, err, c.want)
 	}
-	// They are not accepted for an identity.
+	// These older signatures are not accepted if the trusted signer is an identity.
 	s := sigstoretest.New(t)
 	trust, err := signature.Open([]signature.Signer{{Issuer: "https://example.com", Subject: "ann@example.com", Root: s.Root(nil)}})
 	if err != nil {
@@ -339,7 +339,7 @@ func TestOlderSignatures(t *testing.T) {
 	wants(t, err, "it is not signed")
 }
 
-// TestKeyless pulls what an identity has signed, and lists other statements about it.
+// TestKeyless pulls an artifact that an identity has signed, and lists other statements about the artifact.
 func TestKeyless(t *testing.T) {
 	t.Parallel()
 	at, s := ocitest.ServeReferrers(t), sigstoretest.New(t)

@@ -168,7 +168,7 @@ func fetchSource(ctx context.Context, repository *remote.Repository, a *Artifact
 	return unpackSource(content)
 }
 
-// sourceOf returns the layer of the source that an artifact names. It looks for it in the artifacts that refer to that one.
+// sourceOf returns the layer of the source that an artifact names. It searches the artifacts that refer to the given one.
 func sourceOf(ctx context.Context, repository *remote.Repository, a *Artifact) (layer ocispec.Descriptor, err error) {
 	named := a.Annotations[sourceAnnotation]
 	if named == "" {

@@ -23,7 +23,7 @@ var script = []oci.SourceFile{{Name: "csv.py", Content: []byte("import parts.row
 // TestSource pushes a module with its source, and pulls both.
 func TestSource(t *testing.T) {
 	t.Parallel()
-	for name, serve := range map[string]func(testing.TB) *ocitest.Server{"a list of what refers to it": ocitest.ServeReferrers, "a tag of it": ocitest.Serve} {
+	for name, serve := range map[string]func(testing.TB) *ocitest.Server{"with a list of referrers": ocitest.ServeReferrers, "with a tag instead of a list": ocitest.Serve} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t)
@@ -80,7 +80,7 @@ func TestSourceSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := slices.Index(put, "1.2"); n < 3 || n != len(put)-1 {
-		t.Errorf("got manifests put as %v, want 1.2 at the end, after its own, its source and its signature", put)
+		t.Errorf("got manifests put in the order %v, want the tag 1.2 last, after the manifests of the module, its source and its signature", put)
 	}
 	for _, c := range []struct {
 		by   *signature.Trust

@@ -68,7 +68,7 @@ func (p *provider) set(change func()) {
 	change()
 }
 
-// run runs an issuer's reading of keys until the test ends.
+// run lets an issuer read its keys until the test ends.
 func run(t testing.TB, address string) (*oidc.Issuer, *testkit.Log) {
 	t.Helper()
 	log := &testkit.Log{}
@@ -222,7 +222,7 @@ func TestTokens(t *testing.T) {
 		"a signature of zeros":                {parts[0] + "." + parts[1] + "." + encoded(string(make([]byte, 64))), "", "its signature is not the issuer's"},
 		"a signature that is too long":        {parts[0] + "." + parts[1] + "." + encoded(string(make([]byte, 5000))), "", "its signature is not the issuer's"},
 		"its own key in the header":           {oidctest.SignIDToken(other, "ec", "ES256", claims(p, nil)), "", "its signature is not the issuer's"},
-		"the encoded signature as it was":     {oidctest.SignIDToken(ec, "ec", "ES256", claims(p, nil)), "ann", ""},
+		"a token that is unchanged":           {oidctest.SignIDToken(ec, "ec", "ES256", claims(p, nil)), "ann", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 2 { // the second time, the token may be remembered
@@ -260,7 +260,7 @@ func TestRules(t *testing.T) {
 		"scopes as a list":       {"scp", "b", map[string]any{"scp": []string{"a", "b"}}, true},
 		"a beginning":            {"sub", "repo:acme/*", map[string]any{"sub": "repo:acme/tools:ref:main"}, true},
 		"another beginning":      {"sub", "repo:acme/*", map[string]any{"sub": "repo:acme-evil/tools"}, false},
-		"an asterisk of its own": {"groups", "admin", map[string]any{"groups": []string{"*", "admi*"}}, false},
+		"an asterisk in a claim": {"groups", "admin", map[string]any{"groups": []string{"*", "admi*"}}, false},
 		"within":                 {"realm.roles", "a", map[string]any{"realm": map[string]any{"roles": []string{"a"}}}, true},
 		"with dots":              {"https://a.example/groups", "a", map[string]any{"https://a.example/groups": []string{"a"}}, true},
 		"within nothing":         {"realm.roles", "a", map[string]any{"realm": "a"}, false},
@@ -268,7 +268,7 @@ func TestRules(t *testing.T) {
 		"a number":               {"n", "1", map[string]any{"n": 1}, false},
 		"email":                  {"email", "a@b.example", map[string]any{"email": "a@b.example"}, true},
 		"verified email":         {"email", "a@b.example", map[string]any{"email": "a@b.example", "email_verified": true}, true},
-		"email of their own":     {"email", "a@b.example", map[string]any{"email": "a@b.example", "email_verified": false}, false},
+		"unverified email":       {"email", "a@b.example", map[string]any{"email": "a@b.example", "email_verified": false}, false},
 		"email, verified maybe":  {"email", "a@b.example", map[string]any{"email": "a@b.example", "email_verified": "true"}, false},
 	} {
 		v := verifier(t, issuer, oidc.Options{Rules: []claim.Rule{{Claim: tt.claim, Value: tt.value, Scopes: []string{"math/*", "metrics"}}}})

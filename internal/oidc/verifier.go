@@ -40,7 +40,7 @@ const (
 type Options struct {
 	// Audience has the accepted values of aud: a token must have one of them.
 	Audience []string
-	// Name is the claim that is the principal's name. If empty, sub.
+	// Name is the claim that is the principal's name. If empty, it is sub.
 	Name  string
 	Rules []claim.Rule
 	// Now returns the time. If nil, time.Now is used.

@@ -323,7 +323,7 @@ func TestRequestID(t *testing.T) {
 		t.Errorf("two ids: got %q, want a new one", got)
 	}
 	if got := openapi.RequestID(t.Context()); got != "" {
-		t.Errorf("a context of nobody has the id %q", got)
+		t.Errorf("a context without a request has the id %q", got)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // call answers a POST to tool number n of the generation. The call begins before the body is read, because the tool decides how large the body may
-// be. It then uses what is in force once the body has been read.
+// be. Once the body has been read, the call continues with the generation and the principal that are current then.
 func (x *exchange) call(n int) {
 	route := x.derived.generation.Routes()[n]
 	x.SetTool(route.Path)

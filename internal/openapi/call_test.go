@@ -184,7 +184,7 @@ func TestContextErrors(t *testing.T) {
 	}
 }
 
-// Panics of every foreign part end in an answer, except the one that net/http knows, which passes through.
+// If foreign code panics, the client still gets an answer. Only http.ErrAbortHandler, which net/http expects, passes through.
 // Proves: Nothing stops the server
 func TestPanics(t *testing.T) {
 	t.Parallel()

@@ -77,7 +77,7 @@ type handler func(x *exchange)
 // switch in the generation that the request began with.
 func newRouter(entries []*entry) (r *httprouter.Router, err error) {
 	defer func() {
-		if v := recover(); v != nil { // httprouter refuses a route by a panic
+		if v := recover(); v != nil { // httprouter panics if it refuses a route
 			r, err = nil, fmt.Errorf("build router: %v", v)
 		}
 	}()

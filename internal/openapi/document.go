@@ -254,8 +254,8 @@ func (s security) failureResponses() []failureResponse {
 	return all
 }
 
-// failures returns the end of each path item: all responses except 200. They are the same for every tool, and references.
-// Keeping them in memory once saves ten thousand tools from repeating them, and makes a change of the security cheap.
+// failures returns the end of each path item: all responses except 200. They are references, and the same for every tool. Keeping them in memory
+// once saves ten thousand tools from repeating them, and makes a change of the security cheap.
 func (s security) failures() string {
 	all := map[string]any{}
 	for _, f := range s.failureResponses() {

@@ -75,7 +75,7 @@ func (d *Door) Close() error {
 	return nil
 }
 
-// Policy lets pages of other origins link to the lists, which only read. It does not let them call tools.
+// Policy lets pages of other origins link to the lists, which can only be read. It does not let such pages call tools.
 func (d *Door) Policy() web.Policy { return web.Policy{Pages: web.PagesRead, Unbounded: true} }
 
 // Serve answers one request.
@@ -86,7 +86,7 @@ func (d *Door) Serve(x *web.Exchange) {
 	}
 	e.Exchange, e.derived = x, d.made.Of(x.Generation())
 	e.derived.router.ServeHTTP(e, x.Request())
-	*e = exchange{} // not after a panic, when something may still hold it
+	*e = exchange{} // not deferred: after a panic, something may still hold the exchange
 	d.idle.Put(e)
 }
 

@@ -60,7 +60,7 @@ type pathItem struct {
 	Post operation `json:"post"`
 }
 
-// operation ends with its responses, but has only the successful one: security.failures writes the others.
+// operation has its responses at the end, but only the successful one. security.failures writes the others after it.
 type operation struct {
 	OperationID string                `json:"operationId"`
 	Tags        []string              `json:"tags,omitempty"`

@@ -134,7 +134,7 @@ func TestMediaResults(t *testing.T) {
 	} {
 		given := picture("image/png", result)
 		if !json.Valid([]byte(result)) {
-			// Only the results of a Runner are not checked to be JSON.
+			// Only a Runner can return this: the results of all other tools are checked to be JSON.
 			given.Caller = runner(result)
 		}
 		r := serve(appOf(t, tableOf(t, given), openapi.Options{}), post("/draw", "{}", "Accept", "image/*"))
@@ -188,7 +188,7 @@ func TestMediaElsewhere(t *testing.T) {
 	}
 }
 
-// Only a media type that a header can hold, and that is not JSON itself, is another form of the result.
+// The document has another form of a result only if a header can hold the media type, and the media type is not JSON.
 func TestMediaDocument(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
@@ -229,7 +229,7 @@ func TestMediaDocument(t *testing.T) {
 	}
 }
 
-// FuzzAccept: whatever Accept says, there is an answer, and it is one of the two.
+// FuzzAccept checks that, whatever Accept says, the answer has one of the two forms of the result.
 func FuzzAccept(f *testing.F) {
 	for _, seed := range []string{"", "image/png", "image/*;q=0.5, */*", `a/b;c="d\",e"`, "image/png;q=1.0.0;q", "=;,/*\"\\"} {
 		f.Add(seed)

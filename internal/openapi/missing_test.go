@@ -59,7 +59,8 @@ func TestGuess(t *testing.T) {
 	}
 }
 
-// TestGuessAmongMany finds one letter too many among 10,000 tools that look alike, and bounds what a hostile path costs.
+// TestGuessAmongMany mistypes the path of one of 10,000 similar tools by a letter, and checks that the tool is guessed. It also bounds what a
+// hostile path costs.
 // Proves: Nothing stops the server
 func TestGuessAmongMany(t *testing.T) {
 	t.Parallel()

@@ -63,7 +63,8 @@ func (s *derived) documentOf(namespace string, p *wasmtools.Principal) *web.Docu
 	return d
 }
 
-// putNamespace keeps a document with a number of tools. All kept documents together take no more than whole ones do.
+// putNamespace keeps a document that has the given number of tools, out of all tools. All kept documents together are bounded by the size of
+// maxDocuments whole ones.
 func (l *library) putNamespace(key string, d *web.Document, tools, all int) {
 	if l.tools += tools + 1; l.tools > maxDocuments*(all+maxDocuments) {
 		clear(l.byNamespace)

@@ -29,7 +29,7 @@ func pathsOf(t *testing.T, text string) (paths string) {
 	return strings.TrimSpace(paths)
 }
 
-// as returns a request with another method.
+// as changes the method of a request, and returns the request.
 func as(method string, r *http.Request) *http.Request {
 	r.Method = method
 	return r
@@ -84,7 +84,7 @@ func TestNamespaces(t *testing.T) {
 			}
 			validate(t, text)
 			if want := `"title":"Shop: ` + test.path[1:] + `"`; !strings.Contains(text, want) {
-				t.Errorf("it has not %s: %s", want, text)
+				t.Errorf("it lacks %s: %s", want, text)
 			}
 			if r := serve(app, post(path, "{}", "X-Scopes", test.scopes)); r.StatusCode != http.StatusMethodNotAllowed || r.Header.Get("Allow") != "GET, HEAD, OPTIONS" {
 				t.Errorf("a POST: got %d, Allow %q", r.StatusCode, r.Header.Get("Allow"))

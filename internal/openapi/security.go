@@ -10,7 +10,7 @@ import (
 // A security is the document's description of the required credentials. It never changes.
 type security struct {
 	web.Security
-	requirements []map[string][]string // one for each alternative; a request must satisfy all schemes of one
+	requirements []map[string][]string // one element for each alternative; a request must satisfy all schemes of one alternative
 }
 
 // security returns what is currently required under a generation.
@@ -26,13 +26,13 @@ func (d *Door) security(g *wasmtools.Generation) security {
 	return s
 }
 
-// equal reports whether two values of the same Mux require the same.
+// equal reports whether two values of the same Mux require the same credentials.
 func (s security) equal(other security) bool {
 	return slices.EqualFunc(s.Alternatives, other.Alternatives, slices.Equal)
 }
 
-// secure rebuilds the documents of the newest generation, published or about to be, if what is required has changed. A change in the
-// meantime calls it again.
+// secure rebuilds the documents of the newest generation, published or about to be, if what is required has changed. If something changes while
+// secure runs, the change calls it again.
 func (d *Door) secure() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

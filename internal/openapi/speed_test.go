@@ -59,9 +59,9 @@ func TestAllocations(t *testing.T) {
 		status  int
 		most    float64
 	}{
-		{"call, with three of its validation", app, post("/math/any", `{"a":1,"b":2}`), 200, 5},
+		{"call, including three by the validation", app, post("/math/any", `{"a":1,"b":2}`), 200, 5},
 		// A line has seven attributes, and a slog.Record room for five.
-		{"call, with three of its validation, logged", logged, post("/math/any", `{"a":1,"b":2}`), 200, 6},
+		{"call, including three by the validation, logged", logged, post("/math/any", `{"a":1,"b":2}`), 200, 6},
 		{"/tools", big, get("/tools"), 200, 3},
 		{"/tools not modified", big, get("/tools", "If-None-Match", tag("/tools")), 304, 3},
 		{"/openapi.json", big, get("/openapi.json"), 200, 3},

@@ -204,7 +204,7 @@ func TestPatterns(t *testing.T) {
 		t.Error("a pattern with a blank is no error")
 	}
 	if (origin.Patterns{}).Match(origin.Host{}) || (origin.Patterns{}).Every() {
-		t.Error("no pattern matches something")
+		t.Error("a value without patterns matches something")
 	}
 }
 

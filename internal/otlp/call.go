@@ -26,7 +26,7 @@ type call struct {
 	context.Context
 	tracer    *Tracer
 	in        otel.SpanContext // the span that the call is inside
-	own       otel.SpanContext // the call's own span, which is in if that is the span of an MCP message
+	own       otel.SpanContext // the call's own span; the same as the field in, if that is the span of an MCP message
 	isMessage bool
 	run       otel.SpanID // the part in which the tool runs
 	begun     time.Time

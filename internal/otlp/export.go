@@ -163,7 +163,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	return nil
 }
 
-// tell logs how many spans were lost since it last did, together with attributes, and reports whether there were any.
+// tell logs how many spans, including others, were lost since its last call, and reports whether there were any.
 func (e *exporter) tell(what string, others uint64) bool {
 	lost := e.crowded.Load() + e.unsent.Load() + others
 	told := e.told.Swap(lost)
@@ -176,6 +176,6 @@ func (e *exporter) tell(what string, others uint64) bool {
 // close ends requests that are still being sent.
 func (e *exporter) close() {
 	e.closed.Store(true)
-	_ = e.Exporter.Shutdown(context.Background()) // it has been shut down already, or ends requests that hang
+	_ = e.Exporter.Shutdown(context.Background()) // fails if it was shut down before; otherwise it ends requests that hang
 	e.tell("spans were lost, because the server stopped before the collector had accepted them", uint64(e.waiting.Load()))
 }

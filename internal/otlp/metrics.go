@@ -30,7 +30,7 @@ const (
 	maxFigures = 64 << 20
 )
 
-// durations are the upper bounds of histograms, in seconds, that OpenTelemetry's conventions name for operations of agents.
+// durations are the upper bounds of histograms, in seconds. OpenTelemetry's conventions recommend them for operations of agents.
 var durations = []float64{.01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
 
 // A provider is a meter provider of the SDK. It is hidden behind an interface because otherwise each package with a Tracer somewhere in its types,
@@ -48,10 +48,10 @@ type meter struct {
 
 	mu       sync.Mutex    // guards what follows, and is held while from is gathered
 	from     sdk.Producer  // nil if nothing else is sent
-	gathered chan struct{} // closed when from has been gathered the next time; nil if nobody waits for that
+	gathered chan struct{} // closed once from has been gathered again; nil if nobody waits for that
 
 	flushing sync.WaitGroup  // sends what was gathered last
-	ending   context.Context // how long that may take at most
+	ending   context.Context // bounds how long sending may take
 	end      context.CancelFunc
 }
 
@@ -64,7 +64,7 @@ func newMeter(o *Options, r *resource.Resource) (*meter, error) {
 		otlpmetrichttp.WithCompression(otlpmetrichttp.GzipCompression),
 		otlpmetrichttp.WithMaxRequestSize(maxFigures),
 		otlpmetrichttp.WithMaxResponseSize(maxAnswer),
-		otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{}), // the next figures include these
+		otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{}), // no retry: the next figures include those that were not sent
 	)
 	if err != nil {
 		return nil, fmt.Errorf("make the exporter of metrics: %w", err)

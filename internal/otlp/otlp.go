@@ -29,7 +29,8 @@ const (
 	batchAfter = 5 * time.Second
 	// flush is how long the shutdown waits for the collector in total.
 	flush = 3 * time.Second
-	// hurried is how long it waits if another process waits for the shutdown, or the collector was not answering before.
+	// hurried is how long the shutdown waits for the collector if another process waits for the shutdown, or the collector was not answering
+	// before.
 	hurried = 250 * time.Millisecond
 	// maxText is the longest text of a span in characters.
 	maxText = 256

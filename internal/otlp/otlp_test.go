@@ -110,7 +110,7 @@ func TestBadCollectors(t *testing.T) {
 			begun = time.Now()
 			o.Close()
 			if took := time.Since(begun); took > 6*time.Second {
-				t.Errorf("the end took %s", took)
+				t.Errorf("the shutdown took %s", took)
 			}
 			if n := log.Count("doesn't accept spans"); n != 1 {
 				t.Errorf("%d lines: %s", n, log)
@@ -219,7 +219,7 @@ func TestEnd(t *testing.T) {
 			o.Close()
 			o.Close()
 			if took := time.Since(begun); took > test.most {
-				t.Errorf("the end took %s, want %s at most", took, test.most)
+				t.Errorf("the shutdown took %s, want %s at most", took, test.most)
 			}
 		})
 	}
@@ -244,7 +244,7 @@ func TestNothingRecordedCostsNothing(t *testing.T) {
 	}
 }
 
-// TestSample makes enough calls to tell a hundredth from another fraction.
+// TestSample makes enough calls to show that a hundredth of them is recorded, rather than another fraction.
 func TestSample(t *testing.T) {
 	t.Parallel()
 	o := tracer(t, otlp.Options{Endpoint: "http://127.0.0.1:1", Sample: 0.01})

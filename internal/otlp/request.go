@@ -41,7 +41,8 @@ var (
 	_ web.Observer    = (*Tracer)(nil)
 )
 
-// of returns what is kept of a request, or nil if the request is not recorded, which the first call decides. p is who makes the request.
+// of returns what is kept of a request, or nil if the request is not recorded. This is decided when of is first called for the request. p is who
+// makes the request.
 func (t *Tracer) of(q *trace.Request, p *wasmtools.Principal, overHTTP bool) *recorded {
 	if q.Kept == nil {
 		q.Kept = t.decide(q, p, overHTTP)

@@ -77,7 +77,7 @@ func walk(path string, u user) error {
 		if len(left) == 0 {
 			return nil
 		}
-		// done has no links any more, so Join may replace ".." by the parent.
+		// No part of done is a link any more, so Join may replace ".." with the parent.
 		done, left = filepath.Join(done, left[0]), left[1:]
 	}
 }

@@ -71,7 +71,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// foreign returns the error of a check of the test's own files by another user. Root's files are accepted for everybody.
+// foreign returns the error that another user gets for the test's own files. Root's files are accepted for everybody.
 func foreign() string {
 	if os.Geteuid() == 0 {
 		return ""
@@ -79,7 +79,7 @@ func foreign() string {
 	return "belongs to user"
 }
 
-// group returns the same for a member of another group.
+// group returns the error that a member of another group gets for these files.
 func group() string {
 	if os.Getegid() == 0 {
 		return ""

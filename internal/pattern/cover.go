@@ -9,8 +9,8 @@ import (
 // maxSteps bounds the work of Cover to about a millisecond. Patterns that people write need hundreds of steps.
 const maxSteps = 1 << 13
 
-// Cover reports whether every path that p matches is also matched by one of all. If not, uncovered is a path that is not matched, or empty if finding
-// one took too long, as can happen with many asterisks. All patterns must be accepted by Check.
+// Cover reports whether every path that p matches is also matched by a pattern in all. If not, uncovered is a path that is not matched, or empty if
+// finding one took too long, as can happen with many asterisks. All patterns must be accepted by Check.
 func Cover(all []string, p string) (uncovered string, ok bool) {
 	if slices.Contains(all, p) {
 		return "", true

@@ -105,7 +105,7 @@ func TestCoverAgreesWithMatch(t *testing.T) {
 	}
 }
 
-// TestHostileCover compares patterns with the most possible places at once: that ends soon, with false.
+// TestHostileCover compares patterns that have the most possible places at once. Cover returns soon, and says that they are not covered.
 func TestHostileCover(t *testing.T) {
 	t.Parallel()
 	begun := time.Now()

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A caller in its parts.
+// A caller is the identity of a caller in its parts: origin, realm and name.
 type caller struct{ origin, realm, name string }
 
 func (c caller) principal() (*wasmtools.Principal, error) {
@@ -65,7 +65,7 @@ func TestCollisions(t *testing.T) {
 	}
 }
 
-// TestRandomCallers does the same with random names of characters that have a meaning in the encoding.
+// TestRandomCallers checks the same as TestCollisions, with random names of characters that have a meaning in the encoding.
 func TestRandomCallers(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))

@@ -66,7 +66,7 @@ func TestMessage(t *testing.T) {
 		var r progress.Reports
 		given := []byte(message)
 		r.Add(1, 0, given)
-		clear(given) // the guest continues meanwhile
+		clear(given) // the guest may overwrite the message once Add has returned
 		_, _, got, _ := r.Take(time.Now())
 		fits := len(message) <= progress.MaxMessage
 		if fits != (got == message) || len(got) > progress.MaxMessage || len(got) < progress.MaxMessage-4 || !utf8.ValidString(got) {
@@ -94,18 +94,19 @@ func TestPace(t *testing.T) {
 		}
 		r.Add(math.MaxFloat64, 0, nil)
 		if r.Take(now); len(told) < 3 {
-			t.Errorf("pauses of %v: told only %d", most, len(told))
+			t.Errorf("pauses of %v: only %d reports passed", most, len(told))
 		}
 		told = append(told, now) // at the end
 		for i := 10; i < len(told); i++ {
 			if within := told[i].Sub(told[i-10]); within < time.Second {
-				t.Errorf("pauses of %v: eleven reports are told within %v", most, within)
+				t.Errorf("pauses of %v: eleven reports passed within %v", most, within)
 			}
 		}
 	}
 }
 
-// TestNewestWaits checks that three reports pass at once, and that of those that come too soon after them, the newest passes as soon as it may.
+// TestNewestWaits checks that the first three reports pass at once. Of the reports that come too soon after them, only the newest passes, as soon
+// as it may.
 func TestNewestWaits(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -119,11 +120,11 @@ func TestNewestWaits(t *testing.T) {
 	}
 	for n, want := range []string{"0/10 step", "1/10 step", "2/10 step", "", "", ""} {
 		if got := report(float64(n)); got != want {
-			t.Errorf("report %d: told %q at once, want %q", n, got, want)
+			t.Errorf("report %d: %q passed at once, want %q", n, got, want)
 		}
 	}
 	if !r.Due(now, true) {
-		t.Error("the newest report is not due where the call is about to wait")
+		t.Error("the newest report is not due, although the call is about to wait")
 	}
 	now = now.Add(169 * time.Millisecond)
 	if r.Due(now, false) {
@@ -141,7 +142,7 @@ func TestNewestWaits(t *testing.T) {
 	}
 }
 
-// FuzzReports lets a call make three arbitrary reports: those that pass grow, and keep the promises to listeners.
+// FuzzReports lets a call make three arbitrary reports. The reports that pass grow, and keep what listeners were promised.
 func FuzzReports(f *testing.F) {
 	nan, inf := math.NaN(), math.Inf(1)
 	f.Add(1.0, 2.0, 3.0, 4.0, "message", uint8(0))
@@ -161,7 +162,7 @@ func FuzzReports(f *testing.F) {
 				t.Errorf("told %v/%v after %v, %t", done, total, before, ok)
 			}
 			if !utf8.ValidString(message) || len(message) > progress.MaxMessage {
-				t.Errorf("told the message %q", message)
+				t.Errorf("the message %q passed", message)
 			}
 			before = done
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// MaxCalls is the largest number of calls in a rate, in a burst, and at the same time.
+// MaxCalls is the largest number of calls that a rate, a burst or a limit on running calls can have.
 const MaxCalls = 1_000_000
 
 // A Text is a rate in the form that people write. An empty Text limits nothing.
@@ -26,7 +26,7 @@ var units = []struct {
 	period time.Duration
 }{{"s", time.Second}, {"min", time.Minute}, {"h", time.Hour}}
 
-// ParseCalls reads the calls of a rate, such as "10/s". An error begins with the text in quotes.
+// ParseCalls reads a number of calls per period, such as "10/s". Each error begins with the text that was read, in quotes.
 func ParseCalls(s string) (calls int, period time.Duration, err error) {
 	number, unit, _ := strings.Cut(s, "/")
 	n, err := strconv.ParseUint(number, 10, 32)

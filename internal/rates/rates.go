@@ -61,13 +61,13 @@ type Ticket struct {
 	principal *wasmtools.Principal
 	settings  *Settings
 	address   uint64
-	held      uint16 // a bit for each entry that counts the call as running: the principal's, and those within
+	held      uint16 // a bit for each entry that counts the call as running: the principal's own, then each that it is within
 }
 
 // deepest is how many principals a call counts for at most: Ticket.held has a bit for each. A token can be at most four levels deep.
 const deepest = 16
 
-// Begin counts a call from its beginning until the End of its Ticket. The error is a *wasmtools.Error with CodeRateLimited, whose cause is a
+// Begin counts a call from now until End of its Ticket is called. The error is a *wasmtools.Error with CodeRateLimited, whose cause is a
 // *Refusal: the call may not be made now, and is not counted. If there is no error, Begin allocates nothing.
 func (l *Limiter) Begin(call *wasmtools.Call) (t Ticket, err error) {
 	p, settings := call.Principal, settingsOf(call)
@@ -76,7 +76,7 @@ func (l *Limiter) Begin(call *wasmtools.Call) (t Ticket, err error) {
 	}
 	t = Ticket{limiter: l, principal: p, settings: settings}
 	counts, n, now := false, 0, time.Duration(0)
-	for q := p; q != nil && n < deepest; q, n = q.Within(), n+1 { // the narrowest first: if it calls too often, others don't pay for that
+	for q := p; q != nil && n < deepest; q, n = q.Within(), n+1 { // the narrowest first: if that one calls too often, the wider ones are not charged
 		r := settings.of(q)
 		if r.IsZero() {
 			continue
@@ -129,7 +129,8 @@ func (t *Ticket) End() {
 	t.held = 0
 }
 
-// end ends what was counted for the principal and those within, up to one of them. If back is true, the call was not made, and is no longer counted.
+// end ends what was counted for the principal and those that it is within, as far as upTo, which is left out. If back is true, the call was not
+// made, and is no longer counted.
 func (t *Ticket) end(upTo *wasmtools.Principal, back bool) {
 	n := 0
 	for q := t.principal; q != upTo && n < deepest; q, n = q.Within(), n+1 {
@@ -148,7 +149,8 @@ func (s *Settings) of(p *wasmtools.Principal) wasmtools.Rate {
 	return over(p.Rate(), s.Default)
 }
 
-// over returns a rate in which each missing part is taken from otherwise: a rate that limits one thing must not free its caller of all other limits.
+// over returns r with its missing parts taken from the parameter otherwise: a rate that limits one thing must not free its caller of all other
+// limits.
 func over(r, otherwise wasmtools.Rate) wasmtools.Rate {
 	switch {
 	case r.Calls <= 0:
@@ -199,8 +201,8 @@ func (l *Limiter) Known() (principals, addresses int) {
 	return l.principals.known(l.now()), l.addresses.known(l.now())
 }
 
-// A Caller is the party that a call counts for when turns are taken: the outermost principal whose rate it counts for, or the network of the client
-// while callers need no credentials. Callers can be compared.
+// A Caller is the party that a call counts for when callers take turns: the outermost principal whose rate limits the call, or the network of the
+// client while callers need no credentials. Callers can be compared.
 type Caller struct {
 	origin, realm, name string
 	network             netip.Prefix
@@ -262,10 +264,10 @@ func nameOf(network netip.Prefix) string {
 
 // A Refusal says why a call may not be made now.
 type Refusal struct {
-	// Of is whose rate it is: a name, or an address.
+	// Of says whose rate was used up: it is a name, or an address.
 	Of   string
 	Rate wasmtools.Rate
-	// After is how long to wait for the next call. Zero means until a running call has ended.
+	// After is how long to wait before the next call. Zero means that the caller must wait until one of its running calls has ended.
 	After time.Duration
 }
 

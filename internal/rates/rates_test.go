@@ -23,7 +23,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A client is a client with an address.
+// A client has an address, and no credentials.
 type client struct{ address netip.Addr }
 
 func (c *client) Now() (*wasmtools.Generation, *wasmtools.Principal, error) {
@@ -67,7 +67,7 @@ func principal(t testing.TB, name string, r wasmtools.Rate, within *wasmtools.Pr
 	return p.WithRate(r, within)
 }
 
-// taken returns how many of n calls may be made, each of which ends at once.
+// taken makes n calls, each of which ends at once, and returns how many of them were let through.
 func taken(l *rates.Limiter, call *wasmtools.Call, n int) (may int) {
 	for range n {
 		if ticket, err := l.Begin(call); err == nil {
@@ -142,7 +142,7 @@ func TestMillionAddresses(t *testing.T) {
 	}
 }
 
-// TestReference makes calls at random times, and compares which are allowed with golang.org/x/time/rate.
+// TestReference makes calls at random times, and checks that nearly the same calls are allowed as by golang.org/x/time/rate.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -164,7 +164,7 @@ func TestReference(t *testing.T) {
 			for range calls {
 				time.Sleep(time.Duration(random.ExpFloat64() * mean * 0.7))
 				if got, may := taken(l, call, 1) == 1, want.AllowN(time.Now(), 1); got != may {
-					differ++ // package rate uses floating point, so a nanosecond may decide
+					differ++ // package rate uses floating point, so the two may differ about a call that is a nanosecond early
 				}
 			}
 			if differ > 20 {
@@ -194,9 +194,9 @@ func TestShared(t *testing.T) {
 		time.Sleep(time.Second)
 		slow := &wasmtools.Call{Principal: principal(t, "ci/slow", parse(t, "2/min", 0, 0), parent)}
 		if got := taken(l, slow, 100); got != 2 {
-			t.Errorf("the slower one made %d calls, want 2", got)
+			t.Errorf("the token with the lower rate made %d calls, want 2", got)
 		}
-		if got := taken(l, children[0], 100); got != 8 { // calls that were refused for the slower one have cost the others nothing
+		if got := taken(l, children[0], 100); got != 8 { // calls that the lower rate refused are not counted for the other tokens
 			t.Errorf("another token made %d calls, want 8", got)
 		}
 		// If the parent has no rate, the default is shared as well.
@@ -234,10 +234,10 @@ func TestOwnRates(t *testing.T) {
 		{"a rate", of(1000, 0, 0), of(100, 20, 4), of(1000, 20, 4)},
 		{"a slow one", hour, of(100, 20, 4), hourOnce},
 		{"a rate and its burst", of(1000, 50, 0), of(100, 20, 4), of(1000, 50, 4)},
-		{"calls at the same time", of(0, 0, 9), of(100, 20, 4), of(100, 20, 9)},
+		{"running calls", of(0, 0, 9), of(100, 20, 4), of(100, 20, 9)},
 		{"all of it", of(1, 2, 3), of(100, 20, 4), of(1, 2, 3)},
-		{"beside calls at the same time", of(100, 0, 0), of(0, 0, 4), of(100, 0, 4)},
-		{"beside nothing", of(0, 0, 2), of(0, 0, 0), of(0, 0, 2)},
+		{"a rate, where the default limits running calls", of(100, 0, 0), of(0, 0, 4), of(100, 0, 4)},
+		{"running calls, with no default", of(0, 0, 2), of(0, 0, 0), of(0, 0, 2)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -266,7 +266,7 @@ func TestOwnRates(t *testing.T) {
 			}
 			narrower := principal(t, "ci/x", of(0, 0, 2), p)
 			if all := l.States(narrower, s); len(all) != 2 || all[0].Rate != of(0, 0, 2) {
-				t.Errorf("a narrower token has %+v, want its own and its maker's", all)
+				t.Errorf("a narrower token has the rates %+v, want its own and its maker's", all)
 			}
 		})
 	}
@@ -387,7 +387,7 @@ func TestRunningIsKept(t *testing.T) {
 		ticket.End()
 	}
 	if _, known := l.Known(); known != 0 {
-		t.Errorf("in the end %d callers owe something", known)
+		t.Errorf("in the end %d callers have still used up some of their calls", known)
 	}
 }
 

@@ -13,16 +13,18 @@ import (
 )
 
 // How processes share the rates of principals: in every round, each process tells the others which calls it has let through, and counts the others'
-// calls like its own. So each process has the same bucket for a principal, one round late. If they have let too many calls through meanwhile, the
-// bucket is overdrawn, and all of them let through fewer. So in the long run the calls of all processes together meet the rate.
+// calls like its own. So each process has the same bucket for a principal, one round late. If the processes together let too many calls through in
+// that round, the bucket is overdrawn, and then all of them let fewer through. So in the long run the calls of all processes together meet the
+// rate.
 //
-// In a round, each process may use an equal share of the bucket, and all that is refilled meanwhile. So a burst is not let through by every process.
+// In a round, each process may use an equal share of the bucket, and everything that is refilled in that time. So not every process lets a whole
+// burst through.
 const (
 	// roundTime is how long a round is.
 	roundTime = 100 * time.Millisecond
 	// A process with nothing to tell sends a message every idleRounds rounds, so that the others know that it is there.
 	idleRounds = 5
-	// A process that sends nothing for as long as silence counts as gone.
+	// silence is how long a process may send nothing before it counts as gone.
 	silence = 1500 * time.Millisecond
 	// lateness is how long a process may let calls through beyond the burst before the others' calls stop it.
 	lateness = time.Second
@@ -37,9 +39,9 @@ const (
 	toldHead = 1 + 8
 )
 
-// A sharing says how a table shares its rates with others. The zero sharing is for a table that is alone.
+// A sharing says how a table shares its rates with others. The zero sharing is for a table that is not shared.
 type sharing struct {
-	round atomic.Uint32 // the number of the current round; 0 if the table is alone
+	round atomic.Uint32 // the number of the current round; 0 if the table is not shared
 	peers atomic.Int64  // how many processes there are, including this one
 }
 
@@ -48,7 +50,7 @@ type part struct {
 	round  uint32        // the round that reach belongs to
 	listed bool          // whether the entry is in active
 	reach  time.Duration // how far ahead of now the entry's since may be
-	untold time.Duration // how far calls of this process have moved since that the others have not been told
+	untold time.Duration // how far since was moved by calls of this process that the others have not been told about
 }
 
 // An active is an entry with something to tell the others.
@@ -98,7 +100,7 @@ func (t *table) count(caller uint64, moved, window, now time.Duration) {
 		most = each * peers
 	}
 	before := max(e.since, now)
-	// Nobody says when in the last round the calls were made, so all are counted as made at its beginning.
+	// Messages don't say when in the last round each call was made, so all are counted as made at its beginning.
 	e.since = max(e.since, min(max(e.since, now-roundTime)+moved, now+most))
 	if s.parts != nil && e.since > now {
 		s.parts[i].reach += e.since - before // calls elsewhere don't reduce this process's share

@@ -135,7 +135,8 @@ func drain(all []*node, call *wasmtools.Call) {
 }
 
 // TestSharedRate makes more calls to three processes than a rate allows, in many ways: in any three seconds, together they let through what the
-// rate allows, give or take 10 %. A burst smaller than what is refilled in a round is too coarse for that: then it may be up to a quarter less.
+// rate allows, give or take 10 %. If the burst is smaller than what is refilled in a round, they can't be that precise: they may let through up to
+// a quarter less.
 func TestSharedRate(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -167,7 +168,7 @@ func TestSharedRate(t *testing.T) {
 		burst int
 		least float64
 	}{{"100/s", 0, 0.9}, {"100/s", 1, 0.75}, {"20/s", 5, 0.9}, {"1000/s", 100, 0.9}} {
-		if rate.calls != "20/s" && testkit.Race(t) { // the same with many times as many calls
+		if rate.calls != "20/s" && testkit.Race(t) { // the other rates do the same, with many times as many calls
 			continue
 		}
 		for name, d := range demands {
@@ -223,7 +224,8 @@ func TestSharedQuietly(t *testing.T) {
 	}
 }
 
-// TestSharedSlowly has a rate of one call an hour: each process may let one through at first, and then they make up for that.
+// TestSharedSlowly has a rate of one call an hour: each process may let one call through at first. Then they let fewer calls through to make up for
+// that.
 func TestSharedSlowly(t *testing.T) {
 	t.Parallel()
 	hours := 6
@@ -272,7 +274,7 @@ func TestSharedBurst(t *testing.T) {
 			again += taken(one.Limiter, call, 2000)
 		}
 		if again < 90 || again > 110 {
-			t.Errorf("%d calls once 100 have come back", again)
+			t.Errorf("%d calls were let through after 100 were refilled", again)
 		}
 		t.Logf("%d calls of a burst of 1000, then %d of 100", n, again)
 		stop(all)
@@ -439,7 +441,7 @@ func TestSharedAllocations(t *testing.T) {
 	call := &wasmtools.Call{Principal: principal(t, "ci", parse(t, "1000000/s", 0, 10), nil)}
 	time.Sleep(50 * time.Millisecond)
 	taken(n.Limiter, call, 1)
-	if got := testing.AllocsPerRun(1000, func() { taken(n.Limiter, call, 1) }); got >= 1 { // a round may send it meanwhile
+	if got := testing.AllocsPerRun(1000, func() { taken(n.Limiter, call, 1) }); got >= 1 { // a round may send a message at the same time
 		t.Errorf("%v allocations", got)
 	}
 }

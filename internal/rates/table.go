@@ -75,7 +75,7 @@ func measureOf(r wasmtools.Rate) (m measure) {
 }
 
 // take counts a call that begins, or returns how long to wait before the next try. after is 0 if too many calls run: then a call may be made as soon
-// as one ends. held says that the call counts as running, until give. Other processes are told about the calls of who, unless it is nil.
+// as one ends. held says that the call counts as running until give is called. Other processes are told about the calls of who, unless it is nil.
 func (t *table) take(caller uint64, who *wasmtools.Principal, m measure, now time.Duration) (held, ok bool, after time.Duration) {
 	s, at := t.lock(caller)
 	defer s.mu.Unlock()
@@ -177,7 +177,7 @@ func (t *table) lock(caller uint64) (s *shard, at int) {
 	return s, int(caller >> 48 % sets * places)
 }
 
-// find returns the place of a caller in the set that begins at at, or -1.
+// find returns the place of a caller in the set whose first place is at, or -1.
 func (s *shard) find(at int, caller uint64) int {
 	set := s.entries[at : at+places]
 	for i := range set {

@@ -46,11 +46,12 @@ const (
 	onLink6 = 48
 )
 
-// global6 is the part of IPv6 that belongs to the public internet. Ranges below that are outside of it are only listed for their names.
+// global6 is the part of IPv6 that belongs to the public internet. The IPv6 ranges listed below that lie outside global6 are there only for their
+// names.
 var global6 = netip.MustParsePrefix("2000::/3")
 
-// ranges come from IANA's registries of special-purpose addresses, multicast, and an address of a cloud's own services that
-// lies in a public range. The first range that contains an address names it.
+// ranges are those in IANA's registries of special-purpose and multicast addresses, and one address in a public range that a cloud provider uses
+// for its own services. The first range that contains an address names it.
 var ranges = [...]struct {
 	netip.Prefix
 	kind string

@@ -190,7 +190,7 @@ var readers = map[string]func(string) string{
 		}
 		return hostOf(m, "@")
 	},
-	"a program that takes all up to the first slash or space, and the first at sign": func(s string) string {
+	"a program that reads up to the first slash or space, and skips everything before the first at sign": func(s string) string {
 		return hostOf(naiveHost.FindStringSubmatch(s), "")
 	},
 }

@@ -186,7 +186,7 @@ func TestPatternsCompared(t *testing.T) {
 		if got == nil {
 			got = []string{map[bool]string{true: cross, false: apart}[p.Overlaps(q)]}
 		} else if !p.Overlaps(q) || !q.Overlaps(p) {
-			t.Errorf("%s and %s have one within the other, but don't overlap", p, q)
+			t.Errorf("one of %s and %s is within the other, but they don't overlap", p, q)
 		}
 		if got := strings.Join(got, " "); got != test.want {
 			t.Errorf("%s and %s: got %q, want %q", p, q, got, test.want)
@@ -194,7 +194,7 @@ func TestPatternsCompared(t *testing.T) {
 	}
 }
 
-// TestSpecial tries the first and the last address of each range, and their neighbours, from a separate list.
+// TestSpecial tries the first and the last address of each range, and the addresses just outside it. The test has its own list of ranges.
 // Proves: Requests go only where they were granted
 func TestSpecial(t *testing.T) {
 	t.Parallel()

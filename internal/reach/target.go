@@ -259,7 +259,7 @@ func firm(path string) bool {
 
 // odd reports whether some server may take a character for the end of a segment, or the character is beyond ASCII and not a visible letter, mark or
 // digit. Servers fold such characters to dots, slashes and percent signs (full-width, small and mathematical forms), write them as a backslash (the
-// yen and the won in code pages of Windows), or drop them.
+// yen and the won signs in Windows code pages), or drop them.
 func odd(r rune) bool {
 	if r < utf8.RuneSelf {
 		return strings.ContainsRune(`/\%?#`, r)

@@ -146,7 +146,7 @@ func (r *Ring) After(number uint64, most int, forward bool, match func(*Line) bo
 		number = 0
 	}
 	from := max(number+1, first)
-	kept := slices.Clone(r.lines[from-first:]) // new lines wait meanwhile
+	kept := slices.Clone(r.lines[from-first:]) // while this runs, new lines have to wait
 	r.mu.Unlock()
 	if number > 0 && number+1 < first {
 		missed = first - number - 1

@@ -83,7 +83,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestText checks that the attributes of a line that is matched are the same as after reading it.
+// TestText checks that a line has the same attributes while it is matched as after it was read.
 func TestText(t *testing.T) {
 	t.Parallel()
 	l := recent.New()

@@ -17,7 +17,7 @@ import (
 
 const (
 	longLine = 32      // bytes of the shortest line that is looked for by itself: a shorter one may not be secret
-	minCode  = 16      // bytes of the shortest secret whose decoded form is looked for, too, and which is looked for in two encodings
+	minCode  = 16      // bytes of the shortest secret that is also looked for in decoded form, and in two encodings at once
 	maxCode  = 4 << 10 // bytes of the longest secret that is looked for in two encodings: a key of 4096 bits is shorter
 )
 
@@ -28,7 +28,7 @@ func wholes(s string) []string {
 	if strings.Contains(s, "\n") {
 		for line := range strings.SplitSeq(s, "\n") {
 			line = strings.TrimSuffix(line, "\r")
-			if len(line) >= longLine && !strings.HasPrefix(line, "-----") { // the same in all keys of a kind
+			if len(line) >= longLine && !strings.HasPrefix(line, "-----") { // a line such as "-----BEGIN …" is the same in all keys of a kind
 				list = append(list, line)
 			}
 		}
@@ -104,7 +104,7 @@ func codes(s string) []string {
 // escaped returns a text with the escapes of URLs, JSON and HTML. Programs escape different characters; these are the usual sets.
 func escaped(s string) []string {
 	list := []string{
-		strings.ReplaceAll(s, " ", "+"), strings.ReplaceAll(s, "+", " "), // the way of some programs to read and write queries
+		strings.ReplaceAll(s, " ", "+"), strings.ReplaceAll(s, "+", " "), // some programs read and write queries in this way
 		html.EscapeString(s), htmlOfOthers.Replace(s), htmlByNumber.Replace(s),
 	}
 	for _, plain := range []string{"-_.~", "-_.", "-_.*", "-_.~!'()*", "-_.~/", "-_.~$&+:=@", "-_.~!'()*;/?:@&=+$,#"} {
@@ -117,7 +117,7 @@ func escaped(s string) []string {
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(forHTML)
-		_ = e.Encode(s) // a string written to memory
+		_ = e.Encode(s) // can't fail: it writes a string to memory
 		text := strings.TrimSuffix(b.String(), "\n")
 		text = text[1 : len(text)-1]
 		for _, text := range []string{text, asciiOnly(text), jsonOfNET.Replace(text)} {

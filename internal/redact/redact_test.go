@@ -476,7 +476,7 @@ func FuzzBytes(f *testing.F) {
 			for part := range strings.SplitSeq(got, redact.Mark) {
 				_, after, ok := strings.Cut(rest, part)
 				if !ok {
-					t.Fatalf("%q has become %q, with another text", text, got)
+					t.Fatalf("%q has become %q: the text around the secrets differs", text, got)
 				}
 				rest = after
 			}

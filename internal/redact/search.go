@@ -37,7 +37,7 @@ func newBase() uint64 { return rand.Uint64N(prime-1<<32) + 1<<32 }
 
 func newIndex(base uint64) index { return index{base: base, groups: map[uint64]group{}} }
 
-// prime is the modulus of the hash. Two texts of n bytes have the same hash for at most n of all bases.
+// prime is the modulus of the hash. Two texts of n bytes have the same hash for at most n of the possible bases.
 const prime = 1<<61 - 1
 
 // times returns a*b modulo prime.
@@ -79,8 +79,8 @@ func (x *index) add(pattern []byte) {
 	x.groups[first] = g
 }
 
-// join adds the patterns of an index with the same base. A group that both have is copied, but only once: copied has the groups that were. Other
-// groups are shared, since nobody changes an index that is in use.
+// join adds the patterns of an index with the same base. A group that both have is copied, but only once: copied holds the groups that have been
+// copied. Other groups are shared, since nobody changes an index that is in use.
 func (x *index) join(other index, copied map[uint64]bool) {
 	if x.base != other.base {
 		panic("redact: redactors of two families are joined")
@@ -139,7 +139,7 @@ type begun struct {
 	length
 }
 
-// add takes the next byte of the view, which the text has from begin to end.
+// add takes the next byte of the view. In the text, that byte is written from begin to end.
 func (s *search) add(c byte, begin, end int) {
 	s.read++
 	s.window = s.window<<8 | uint64(c)

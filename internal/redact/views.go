@@ -16,7 +16,7 @@ import (
 // inViews returns the finds in all views of a text.
 func (r *Redactor) inViews(b []byte) []span {
 	undone := search{index: &r.index}
-	if undone.unescape(b) { // what looks like an escape may be a character of the text and then the beginning of a secret
+	if undone.unescape(b) { // what looks like an escape may be an ordinary character, followed by the beginning of a secret
 		raw := search{index: &r.index, found: undone.found}
 		raw.verbatim(b)
 		undone.found = raw.found

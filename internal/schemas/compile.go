@@ -146,7 +146,7 @@ func compile(s *source, b *Budget) (root *node, size int64, err error) {
 	most := min(maxInstructions, b.instructions)
 	c := &compiler{source: s, nodes: make(map[int32]*node, len(s.order)), alike: map[string]*node{}, budget: b, instructions: most}
 	defer func() { b.instructions -= most - c.instructions }()
-	for i := 0; i < len(s.order); i++ { // references may add schemas to order
+	for i := 0; i < len(s.order); i++ { // references may add schemas to s.order
 		if _, err := c.node(s.order[i]); err != nil {
 			return nil, 0, err
 		}
@@ -258,7 +258,7 @@ func (c *compiler) node(i int32) (*node, error) {
 	combined := combination{refs: k.references()}
 	if c.draft <= draft7 && len(combined.refs) > 0 {
 		n.combination = &combined
-		return n, k.err // other keywords beside $ref are ignored
+		return n, k.err // other keywords next to $ref are ignored
 	}
 	n.types, n.typeList = k.types()
 	n.constant, n.enum = k.constant(), k.enum()
@@ -365,8 +365,8 @@ func (k *keywordsOf) references() []*node {
 	return list
 }
 
-// checkDynamic refuses a dynamic reference that could lead anywhere but to to: its target would depend on the path of a check, and no document could
-// express that.
+// checkDynamic refuses a dynamic reference that could lead to any schema other than the one with the index to: its target would depend on the path
+// of a check, and no document could express that.
 func (s *source) checkDynamic(m, to int32) error {
 	v := &s.tree.Values[m]
 	if v.Key == "$recursiveRef" {

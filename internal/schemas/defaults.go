@@ -15,9 +15,9 @@ const maxDefaults = 1 << 20
 // maxDefaultWork bounds the checks of all defaults of a schema together, in units of run.work: about 0.3 s.
 const maxDefaultWork = 16 << 20
 
-// fill adds to the value at, and to all values inside it, the missing members that have a default in n. It uses only schemas that apply in any case:
-// alternatives and conditions fill nothing in. If there are several defaults for a member, the first one wins. A default itself is not filled in any
-// further.
+// fill adds the missing members that have a default in n to the value with the index at, and to all values inside it. It uses only schemas that
+// apply in any case: alternatives and conditions fill nothing in. If there are several defaults for a member, the first one wins. A default itself
+// is not filled in any further.
 func (r *run) fill(n *node, at int32) {
 	if r.work--; r.work < 0 || r.err != nil || r.tree.Values[at].Start < 0 {
 		return
@@ -195,7 +195,7 @@ func (c *compiler) givenDefault(n *node, given map[*node]int32) int32 {
 	return i
 }
 
-// mayFill reports whether fill may have something to do for n, as far as fills has been computed.
+// mayFill reports whether fill may have something to do for n, judging by the nodes for which fills has been computed so far.
 func (n *node) mayFill() bool {
 	fills := func(list ...*node) bool {
 		return slices.ContainsFunc(list, func(child *node) bool { return child != nil && child.fills })

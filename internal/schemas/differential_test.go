@@ -62,7 +62,7 @@ func library(text string) (judge func(body []byte) (bool, error), err error) {
 // unlike matches schemas that the library checks differently, and numbers that it would write out.
 var unlike = regexp.MustCompile(`contentMediaType|contentSchema|"(ipv4|ip-address|uri-template|regex|duration|period)"|\\u|\\c|[0-9][eE][-+]?[0-9]{3}`)
 
-// compare checks a body against a schema with both, and also with the document that we make of the schema.
+// compare checks a body against a schema with our check and the library's, and also against the document that we make of the schema.
 func compare(t *testing.T, text, body string) {
 	t.Helper()
 	s, err := schemas.Compile(json.RawMessage(text))
@@ -147,7 +147,7 @@ func checkDocument(t *testing.T, s *schemas.Schema, text, body string, accepted 
 	}
 }
 
-// pairs are schemas with bodies, each of which is a seed.
+// pairs are schemas with bodies. Each pair is a seed.
 var pairs = [][2]string{
 	{orderSchema, `{"customer":"Ada","quantity":3,"items":[{"sku":"ABC-1","price":2.5}]}`},
 	{orderSchema, smallOrder},

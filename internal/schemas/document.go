@@ -15,12 +15,12 @@ const maxComponent = 100
 
 // Document returns the schema in the form of OpenAPI 3.1: in draft 2020-12, whatever draft it was written in, and with every reference changed to
 // "#/components/schemas/<prefix>.<name>". definitions has the components with these names, in the same form, but only those that are referred to.
-// Names match ^[a-zA-Z0-9._-]+$ and are all different. An array whose items may be anything has "items": {}, without which some client generators
-// leave it out. The root is always an inline object with its properties at the top, even if the author wrote it as a reference. A reference never has
-// siblings: it is alone, or in an allOf. The result is the same every time.
+// Names match ^[a-zA-Z0-9._-]+$ and are all different. An array whose items may be anything has "items": {}, since some client generators
+// otherwise leave the array out. The root is always an inline object with its properties at the top, even if the author wrote it as a reference. A
+// reference never has siblings: it is alone, or in an allOf. The result is the same every time.
 func (s *Schema) Document(prefix string) (root json.RawMessage, definitions map[string]json.RawMessage) {
 	d := newDocumenter(s.source(), "#/components/schemas/", component(prefix))
-	d.filled = !d.uses("unevaluatedItems") // since such items would count as evaluated
+	d.filled = !d.uses("unevaluatedItems") // since items that "items": {} allows would count as evaluated
 	root = d.root(s.argument)
 	definitions = map[string]json.RawMessage{}
 	for _, f := range d.definitions() {
@@ -235,7 +235,7 @@ func (d *documenter) fields(i int32) (fields []field, refs []int32) {
 	return fields, refs
 }
 
-// parts is like fields, but returns separately the schemas that also apply and that the author did not write as such.
+// parts is like fields, but returns as extra the further schemas that apply, which the author did not write in that form.
 func (d *documenter) parts(i int32) (fields []field, refs []int32, extra [][]field) {
 	keyword := func(name string) int32 {
 		if !d.draft.known(name) {
@@ -290,7 +290,7 @@ func (d *documenter) parts(i int32) (fields []field, refs []int32, extra [][]fie
 	if d.filled && !alone && d.mayBeArray(i) && !slices.ContainsFunc(fields, func(f field) bool { return f.key == "items" }) {
 		fields = append(fields, field{"items", []byte("{}")})
 	}
-	if len(counted) > 0 { // evaluations inside a not have no effect outside, and two nots cancel out
+	if len(counted) > 0 { // evaluations inside "not" have no effect outside it, and a double "not" cancels out
 		extra = append(extra, []field{{"not", object([]field{{"not", object(counted)}})}})
 	}
 	return fields, refs, extra

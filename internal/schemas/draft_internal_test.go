@@ -37,7 +37,7 @@ func (s *source) checkLibrary() (err error) {
 	}()
 	for _, one := range s.order {
 		if one != 0 && s.tree.Values[one].Kind != jsontree.Object {
-			continue // a part of the schema around it
+			continue // checked as a part of the schema that contains it
 		}
 		var wrong *jsonschema.ValidationError
 		if err := meta.Validate(s.plain(one, one)); errors.As(err, &wrong) {
@@ -115,7 +115,7 @@ func TestMetaschema(t *testing.T) {
 	t.Run("all drafts", func(t *testing.T) { t.Parallel(); checkMetaschema(t, SuiteOfPackage(t)) })
 }
 
-// replacements are values that may be wrong in place of another one.
+// replacements are values that are put in place of a schema's values, and may be wrong there.
 var replacements = []string{`"x"`, `"object"`, `"#/$defs/x"`, `"a b"`, `"%zz"`, `"#a"`, `"a:b"`, `"-a"`, `"https://json-schema.org/draft/2020-12/schema"`, `-1`, `0`, `-0`, `1.0`, `1.5`, `1e2`, `1e-2`, `[]`, `["a"]`, `["a","a"]`,
 	`["null","null"]`, `["null","string"]`, `["\u0061","a"]`, `[1]`, `[1,1.0]`, `[{"a":1,"b":2},{"b":2,"a":1}]`, `{}`, `{"a":1}`, `{"a":true}`, `{"a":["b"]}`, `{"a":["b","b"]}`, `{"a":[]}`, `{"type":1}`, `[{}]`, `[true]`, `[{"type":"x"}]`, `null`, `true`}
 

@@ -18,8 +18,8 @@ type edit struct {
 // represent a longer one.
 const maxDigits = 309
 
-// writeOut changes the integer at, which is written as 1.0, 1e2 or -0, into 1, 100 or 0, since languages with separate integer types don't read the
-// other forms.
+// writeOut changes the integer with the index at, which is written as 1.0, 1e2 or -0, into 1, 100 or 0, since languages with separate integer
+// types don't read the other forms.
 func (r *run) writeOut(at int32, d *jsontree.Decimal) {
 	v := &r.tree.Values[at]
 	text, ok := d.Text(maxDigits)

@@ -39,8 +39,8 @@ type run struct {
 	err       error // the first error of completed
 }
 
-// check reports whether the value at satisfies n. Without a report it stops at the first violation; with one it finds all. It adds what n evaluates
-// to seen, if that is not nil.
+// check reports whether the value with the index at satisfies n. Without a report it stops at the first violation; with one it finds all. It adds
+// what n evaluates to seen, if that is not nil.
 func (r *run) check(n *node, at int32, rep *report, seen *marks) bool {
 	if r.work--; r.work < 0 {
 		return false
@@ -95,7 +95,7 @@ func (r *run) apply(n *node, at int32, rep *report, seen *marks) bool {
 	return ok
 }
 
-// hasType reports whether the value at has one of the types.
+// hasType reports whether the value with the index at has one of the types.
 func (r *run) hasType(set types, at int32) bool {
 	v := &r.tree.Values[at]
 	if set&kindTypes[v.Kind] != 0 {
@@ -321,7 +321,7 @@ func (r *run) object(rules *objectRules, at int32, rep *report, seen *marks) boo
 		}
 	}
 	if required < rules.required {
-		return false // with a report, missing has found the names
+		return false // if there is a report, missing has already listed the names
 	}
 	if len(rules.dependents) > 0 {
 		ok = r.dependentNames(rules, at, rep) && ok
@@ -360,7 +360,7 @@ func (r *run) otherMember(rules *objectRules, c int32, known bool, rep *report, 
 		}
 		before := rep.size()
 		ok = r.check(rules.names, r.tree.PushName(c), rep, nil) && ok
-		if rep.size() == before { // otherwise the report refers to it
+		if rep.size() == before { // if the report has grown, it refers to the name
 			r.tree.Pop()
 			r.memory += size
 		}
@@ -461,7 +461,7 @@ func (r *run) take(bytes int64) bool {
 	return true
 }
 
-// mayRead takes the memory for reading a text. If the text is small, it does not look at it.
+// mayRead takes the memory for reading a text. If the text is small, mayRead takes the most that such a text can need, without looking at it.
 func (r *run) mayRead(text string) bool {
 	if most := int64(perByte+perValue+perMember) * int64(len(text)+1); most < littleMemory/2 && r.memory >= littleMemory {
 		return r.take(most)
@@ -502,7 +502,7 @@ func (r *run) text(rules *textRules, at int32, rep *report) bool {
 	return ok
 }
 
-// chosen reports whether the value at is in a choice.
+// chosen reports whether the value with the index at is in a choice.
 func (r *run) chosen(c *choice, at int32) bool {
 	if r.work -= r.comparing(at); r.work < 0 {
 		return false
@@ -531,7 +531,8 @@ func (r *run) unique(at int32, rep *report) bool {
 	return true
 }
 
-// comparing returns the cost of the canonical text of the value at, in units of run.work. The members of objects are sorted for it.
+// comparing returns the cost, in units of run.work, of the canonical text of the value with the index at. Making that text sorts the members of
+// objects.
 func (r *run) comparing(at int32) int {
 	text := r.tree.Values[at].Text
 	if strings.IndexByte(text, '{') < 0 {

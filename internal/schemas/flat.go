@@ -166,7 +166,7 @@ func (f *flattener) add(i int32, root bool) {
 		f.add(to, false)
 	}
 	if f.draft <= draft7 && len(refs) > 0 {
-		return // its siblings mean nothing
+		return // in these drafts, the siblings of a reference mean nothing
 	}
 	for _, item := range f.list(i, "allOf") {
 		f.add(item, false)
@@ -183,7 +183,7 @@ func (f *flattener) add(i int32, root bool) {
 			condition = append(condition, g)
 		}
 	}
-	if has(condition, "if") { // an if alone still decides which members are evaluated
+	if has(condition, "if") { // even without then and else, an if decides which members are evaluated
 		f.rest = append(f.rest, constraint{schema: object(condition), needs: f.branches(i, 0)})
 	}
 }
@@ -191,7 +191,7 @@ func (f *flattener) add(i int32, root bool) {
 // fits reports whether the members of a schema can be joined with the existing ones without changing their meaning.
 func (f *flattener) fits(own []field) bool {
 	if has(own, "unevaluatedProperties") {
-		return false // such a keyword looks only at its own schema
+		return false // unevaluatedProperties looks only at its own schema
 	}
 	added := membersOf(own, "properties")
 	isKnown := func(a field) bool { return f.property(a.key) >= 0 }
@@ -351,8 +351,8 @@ func (f *flattener) judgeEmpty(whole []byte, definitions []field) bool {
 	return true
 }
 
-// offer adds the members that only alternatives name to the root, for readers that look only there. It allows any value for them, since it is not
-// known there which alternative applies.
+// offer adds to the root the members that only alternatives name, since some readers look only at the root. It allows any value for these members,
+// since the root does not know which alternative applies.
 func (f *flattener) offer() {
 	if has(f.fields, "additionalProperties") || has(f.fields, "unevaluatedProperties") || len(f.patterns) > 0 {
 		return

@@ -210,7 +210,7 @@ func randomSchema(r *rand.Rand, depth int) string {
 			add(`"enum":[{},{"a":1}]`)
 		}
 	}
-	// There can't be two of properties.
+	// A schema can't have two members named properties or two named if.
 	slices.SortFunc(parts, func(a, b string) int { return strings.Compare(a[:5], b[:5]) })
 	parts = slices.CompactFunc(parts, func(a, b string) bool {
 		return strings.HasPrefix(a, `"properties"`) && strings.HasPrefix(b, `"properties"`) || strings.HasPrefix(a, `"if"`) && strings.HasPrefix(b, `"if"`)
@@ -281,7 +281,7 @@ func FuzzFlat(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) { checkRandom(t, seed) })
 }
 
-// TestFlatOfSuite does the same with the schemas and values of the official tests.
+// TestFlatOfSuite compares the forms of the official tests' schemas with these schemas, for the values of these tests.
 func TestFlatOfSuite(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {

@@ -60,7 +60,7 @@ func isTime(s string) bool {
 	return second < 60 || (60*hour+minute-ahead+day)%day == day-1
 }
 
-// twoDigits reads a number of two digits, which may be at most most, and the character that must follow it, unless that is 0. It returns the rest.
+// twoDigits reads a number of two digits that does not exceed most, and then the character next, unless next is 0. It returns the rest.
 func twoDigits(s string, most int, next byte) (n int, rest string, ok bool) {
 	if len(s) < 2 || strings.Trim(s[:2], digits) != "" {
 		return 0, "", false
@@ -107,7 +107,7 @@ func isPeriod(s string) bool {
 	return ok && (isDateTime(from) && (isDateTime(to) || isDuration(to)) || isDuration(from) && isDateTime(to))
 }
 
-// isHostname follows RFC 1123, section 2.1. A dot at the end is the root of all names.
+// isHostname follows RFC 1123, section 2.1. A dot at the end stands for the root of all names.
 func isHostname(s string) bool {
 	s = strings.TrimSuffix(s, ".")
 	if len(s) > 253 {

@@ -51,7 +51,7 @@ var hostileSchemas = []struct{ name, want, text string }{
 	{"many mistakes far below", "correct it", strings.Repeat(`{"not":`, 120) + `{"required":[` + strings.Repeat("1,", 400_000) + `1]}` + strings.Repeat(`}`, 120)},
 	{"many schemas with mistakes", "correct it", strings.Repeat(`{"not":`, 100) + `{"allOf":[` + strings.Repeat(`{"minLength":-1,"maxLength":-1,"minItems":-1,"maxItems":-1,"title":1},`, 4800) + `{}]}` + strings.Repeat(`}`, 100)},
 	{"many lists with mistakes", "correct it", `{"dependentRequired":{` + numbered(80_000, `"a%d":[1]`) + `}}`},
-	{"a mistake behind many", "correct it", `{"$comment":"x","multipleOf":2,"required":[` + numbered(50_000, `"a%d"`) + `,1]}`},
+	{"a mistake after many valid names", "correct it", `{"$comment":"x","multipleOf":2,"required":[` + numbered(50_000, `"a%d"`) + `,1]}`},
 	{"a cycle", "never ends", `{"$ref":"#"}`},
 	{"a cycle of two", "never ends", `{"anyOf":[{"type":"null"},{"allOf":[{"$ref":"#"}]}]}`},
 	{"a cycle through dependencies", "never ends", `{"dependentSchemas":{"a":{"$ref":"#"}}}`},
@@ -136,7 +136,7 @@ func TestHostileBodies(t *testing.T) {
 	for _, test := range []struct{ name, want, schema, body string }{
 		{"a unique list of numbers", "", `{"properties":{"a":{"uniqueItems":true}},"type":"object"}`, `{"a":[` + numbered(35_000, "%d") + `]}`},
 		{"a unique list of objects", "", `{"properties":{"a":{"uniqueItems":true}},"type":"object"}`, `{"a":[` + numbered(20_000, `{"b":%d}`) + `]}`},
-		{"unique lists in each other", "", `{"type":"object","properties":{"a":{"$ref":"#/$defs/l"}},"$defs":{"l":{"uniqueItems":true,"items":{"$ref":"#/$defs/l"}}}}`, `{"a":` + strings.Repeat("[", 126) + numbered(32_000, "%d") + strings.Repeat("]", 126) + `}`},
+		{"nested lists of unique items", "", `{"type":"object","properties":{"a":{"$ref":"#/$defs/l"}},"$defs":{"l":{"uniqueItems":true,"items":{"$ref":"#/$defs/l"}}}}`, `{"a":` + strings.Repeat("[", 126) + numbered(32_000, "%d") + strings.Repeat("]", 126) + `}`},
 		{"a number with a million digits", "multiple_of", `{"type":"object","properties":{"a":{"type":"integer","multipleOf":7,"minimum":3,"enum":[1,2]}}}`, `{"a":` + strings.Repeat("9", mega) + `}`},
 		{"a number with a large exponent", "multiple_of", `{"type":"object","properties":{"a":{"type":"integer","multipleOf":0.007,"minimum":3}}}`, `{"a":1e999999999}`},
 		{"a number with a larger exponent", "json_invalid", `{"type":"object"}`, `{"a":1e1000000000}`},
@@ -290,7 +290,7 @@ func TestMemory(t *testing.T) {
 				runtime.ReadMemStats(&before)
 				got, ok, err := s.ValidateWithin([]byte(body), memory)
 				runtime.ReadMemStats(&after)
-				// Most of it may be garbage: texts of violations that are not listed. The body is copied here.
+				// Most of what was allocated may be garbage: texts of violations that are not listed. size is for the copy of the body.
 				if took := int64(after.TotalAlloc - before.TotalAlloc); took > 4*memory+size {
 					t.Errorf("%s, %s: the check took %d bytes, and might take %d", name, kind, took, memory)
 				}
@@ -304,7 +304,7 @@ func TestMemory(t *testing.T) {
 					t.Errorf("%s, %s: got %.100q, %v, want %.100q, %v", name, kind, got, err, want, wrong)
 				}
 				if memory == begun {
-					t.Errorf("%s, %s: an eighth of what it needs is enough", name, kind)
+					t.Errorf("%s, %s: an eighth of what Need returns is enough", name, kind)
 				}
 				break
 			}

@@ -48,7 +48,7 @@ func (f *mediaFinder) find(i int32) *Media {
 	for _, name := range []string{"$ref", "$recursiveRef", "$dynamicRef"} {
 		if to, ok := f.targets[f.keyword(i, name)]; ok {
 			if found = found.with(f.find(to)); f.draft <= draft7 {
-				return found // other keywords beside $ref are ignored
+				return found // other keywords next to $ref are ignored
 			}
 		}
 	}

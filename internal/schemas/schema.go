@@ -50,7 +50,7 @@ func NewBudget() *Budget { return &Budget{fileInstructions, fileDefaults, fileDe
 // draft. The text is kept and must not be changed. An error says what is wrong, where in the schema, and what to do.
 func Compile(text json.RawMessage) (*Schema, error) { return NewBudget().Compile(text) }
 
-// Compile is like the function Compile, for one of several schemas of a file. It also fails if they take too much together.
+// Compile is like the function Compile, for one of several schemas of a file. It also fails if the schemas together exceed the budget.
 func (b *Budget) Compile(text json.RawMessage) (*Schema, error) {
 	from, err := readSource(string(text))
 	if err != nil {
@@ -82,7 +82,8 @@ func CompileParameters(text json.RawMessage) (*Schema, error) {
 	return NewBudget().CompileParameters(text)
 }
 
-// CompileParameters is like the function CompileParameters, for one of several schemas of a file. It also fails if they take too much together.
+// CompileParameters is like the function CompileParameters, for one of several schemas of a file. It also fails if the schemas together exceed the
+// budget.
 func (b *Budget) CompileParameters(text json.RawMessage) (*Schema, error) {
 	s, err := b.Compile(text)
 	if err != nil {

@@ -133,7 +133,7 @@ func TestDrafts(t *testing.T) {
 		{"draft 6 has no if", draft6, `"if":true,"then":false`, `{}`, true},
 		{"draft 7 has if", draft7, `"if":true,"then":false`, `{}`, false},
 		{"draft 7: siblings of $ref mean nothing", draft7, `"properties":{"a":{"$ref":"#/definitions/b","minimum":5}},"definitions":{"b":{}}`, `{"a":1}`, true},
-		{"draft 2019-09: they do", draft2019, `"properties":{"a":{"$ref":"#/$defs/b","minimum":5}},"$defs":{"b":{}}`, `{"a":1}`, false},
+		{"draft 2019-09: siblings of $ref count", draft2019, `"properties":{"a":{"$ref":"#/$defs/b","minimum":5}},"$defs":{"b":{}}`, `{"a":1}`, false},
 		{"draft 7: $defs is a place like any other", draft7, `"properties":{"a":{"$ref":"#/$defs/b"}},"$defs":{"b":{"type":"string"}}`, `{"a":1}`, false},
 		{"draft 7: a list of items", draft7, `"properties":{"a":{"items":[{"type":"string"}],"additionalItems":false}}`, `{"a":["x",1]}`, false},
 		{"draft 7: dependencies", draft7, `"dependencies":{"a":["b"],"c":{"required":["d"]}}`, `{"a":1}`, false},

@@ -64,7 +64,7 @@ func TestSize(t *testing.T) {
 				t.Errorf("got Size() = %d, want about the %d bytes that the schema takes in the heap", size, took)
 			}
 			if most := test.most * int64(len(text)); took > most {
-				t.Errorf("a text of %d bytes takes %d, want %d at most", len(text), took, most)
+				t.Errorf("a text of %d bytes takes %d, want at most %d", len(text), took, most)
 			}
 		})
 	}

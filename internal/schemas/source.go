@@ -145,7 +145,7 @@ func (s *source) name(i int32, base string) (string, error) {
 		}
 	}
 	if s.draft <= draft7 && s.member(i, "$ref") != 0 {
-		return base, nil // other keywords beside $ref are ignored
+		return base, nil // other keywords next to $ref are ignored
 	}
 	if m := s.member(i, s.draft.id()); m != 0 {
 		id := s.str(m)
@@ -237,7 +237,7 @@ func (s *source) target(i, m int32) (int32, error) {
 	return to, nil
 }
 
-// adopt registers a value as a schema because a reference leads to it, although its draft expects no schema there.
+// adopt registers a value as a schema because a reference leads to it, although the draft expects no schema in that place.
 func (s *source) adopt(i int32) error {
 	base := home
 	for p := i; p >= 0; p = s.tree.Values[p].Parent {

@@ -206,7 +206,7 @@ func TestDidYouMeanIsBounded(t *testing.T) {
 		_, err = s.Validate([]byte(test.body))
 		got := violationsOf(t, err)
 		if n := strings.Count(got, "did you mean"); n == schemas.MaxViolations {
-			t.Errorf("%s: got %d guesses, want them to end before that", test.name, n)
+			t.Errorf("%s: got %d guesses, want the guessing to stop earlier", test.name, n)
 		}
 		if n := strings.Count(got, "extra_forbidden"); n < 50 {
 			t.Errorf("%s: got %d violations, want all that fit", test.name, n)

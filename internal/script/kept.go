@@ -47,8 +47,8 @@ const (
 	mostContent = 32 << 20 // bytes of all inputs
 )
 
-// OpenMemory opens a memory in the directory of compiled code; its files count towards that directory's limit. helper is the command that starts its
-// Readers: a different program finds no entries. The caller closes the Memory.
+// OpenMemory opens a memory in the directory of compiled code; its files count towards that directory's limit. helper is the command that starts
+// the Readers that use the memory: a different program finds no entries. The caller closes the Memory.
 func OpenMemory(dir string, helper []string) (*Memory, error) {
 	if len(helper) == 0 {
 		return nil, errors.New("cache the files of scripts: there is no helper that reads scripts")
@@ -115,7 +115,8 @@ func (m *Memory) recall(root, path string) (files []engine.File, inputs []string
 	return k.Files, inputs, true
 }
 
-// keep stores what a helper that began at a time has collected, unless something has changed since: the helper may have read it before the change.
+// keep stores what a helper has collected; began is when the helper began. If something has changed since then, keep stores nothing, since the
+// helper may have read it before the change.
 func (m *Memory) keep(root, path string, began time.Time, files []engine.File, inputs []string) {
 	key, err := m.key(root, path)
 	if err != nil {
@@ -132,7 +133,8 @@ func (m *Memory) keep(root, path string, began time.Time, files []engine.File, i
 }
 
 // look returns the present state of inputs, and of those names in their folders that an import could also mean: if an import has no ending, a new
-// file may be found instead of an old one. It returns false if that is too much, or if something was touched since began, unless that is zero.
+// file may be found instead of an old one. It returns false if there is too much to look at or, unless began is zero, if something was touched
+// since then.
 func (m *Memory) look(root string, inputs []string, began time.Time) (now, folders []input, ok bool) {
 	root, err := filepath.Abs(root)
 	if err != nil || len(inputs) > mostInputs {
@@ -170,7 +172,7 @@ func lookAt(path string, began time.Time, left *int64) (in input, ok bool) {
 	in.Path = path
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return in, began.IsZero() || !parentTouched(path, began) // it may have been there a moment ago
+		return in, began.IsZero() || !parentTouched(path, began) // false if the file may have existed a moment ago
 	}
 	if err != nil {
 		return in, false
@@ -214,7 +216,7 @@ func stemOf(name string) string {
 }
 
 // namesIn returns the digest of the names in a folder that have one of the stems, or nil for a missing folder. It returns false if there are too
-// many, or if the folder was touched since began, unless that is zero.
+// many or, unless began is zero, if the folder was touched since then.
 func (m *Memory) namesIn(folder string, stems map[string]bool, began time.Time) (sum []byte, ok bool) {
 	info, err := os.Stat(folder)
 	switch {
@@ -262,7 +264,7 @@ func (m *Memory) list(folder string, info fs.FileInfo) (names, error) {
 		stem := stemOf(e.Name())
 		n.byStem[stem] = append(n.byStem[stem], fmt.Sprintf("%q %v", e.Name(), e.Type()))
 	}
-	if touched.Since(info, time.Now()) { // it may change once more within the same timestamp
+	if touched.Since(info, time.Now()) { // the folder may change once more without a new timestamp
 		return n, nil
 	}
 	m.mu.Lock()

@@ -51,7 +51,7 @@ func TestMemory(t *testing.T) {
 		name, engine, file, text string
 		others                   map[string]string
 		change                   func(t *testing.T, dir string)
-		again                    bool // it has to be read
+		again                    bool // the script has to be read again
 	}{
 		{"nothing", "javascript", "a.ts", `import { x } from "./_part"; export const y = x;`, map[string]string{"_part.js": "export const x = 1;"},
 			func(*testing.T, string) {}, false},

@@ -179,7 +179,7 @@ func TestHelperBounds(t *testing.T) {
 				t.Errorf("got %d bytes, %v; want an error that names the script", len(module.Bundle), err)
 			}
 			if _, ok := errors.AsType[*script.Error](err); !ok {
-				t.Errorf("got %T, want that the script is to blame", err)
+				t.Errorf("got %T, want an error that blames the script", err)
 			}
 			read(t, "after it")
 		})
@@ -354,7 +354,7 @@ func TestManyThatNeverEnd(t *testing.T) {
 		own := filepath.Join(dir, fmt.Sprint(n))
 		_, _, err := b.Build(t.Context(), dir, testkit.Put(t, own, "spins.py", fmt.Sprint("# ", n)), nil)
 		if _, blamed := errors.AsType[*script.Error](err); !blamed || !strings.Contains(err.Error(), "reading it takes more than 10 s of processor time") {
-			t.Errorf("got %v, want that the script takes too long", err)
+			t.Errorf("got %v, want an error that says the script takes too long", err)
 		}
 		if got, err := os.ReadFile(filepath.Join(own, "tries")); err != nil || string(got) != "1s\n10s\n" {
 			t.Errorf("the processes' limits for it were %q, %v", got, err)

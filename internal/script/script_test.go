@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 		var out io.Writer = os.Stdout
 		file, args := os.Args[2], os.Args[3:]
 		switch os.Args[1] {
-		case "read": // and count the processes
+		case "read": // read scripts, and count the processes
 			f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 			if err == nil {
 				_, err = f.WriteString(".")
@@ -221,7 +221,7 @@ func TestBuildFails(t *testing.T) {
 				t.Fatalf("got %d bytes, %v; want an error with %q", len(module), err, c.says)
 			}
 			if _, ok := errors.AsType[*script.Error](err); ok != c.blamed {
-				t.Errorf("got %T, want that the script is to blame: %t", err, c.blamed)
+				t.Errorf("got %T, want an error that blames the script: %t", err, c.blamed)
 			}
 		})
 	}

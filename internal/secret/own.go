@@ -31,9 +31,9 @@ const (
 
 // Errors about secrets that a caller sets. After such an error, nothing was changed.
 var (
-	// ErrTooMany is returned if there is no room for it.
+	// ErrTooMany is returned if there is no room for one more secret.
 	ErrTooMany = errors.New("too many")
-	// ErrUnfit is returned where a value can't be a caller's secret. The error does not show it.
+	// ErrUnfit is returned if a value can't be a caller's secret. The error does not show it.
 	ErrUnfit = errors.New("not acceptable as a secret")
 )
 
@@ -172,9 +172,9 @@ func (s *Store) bring(changes ...broughtValue) {
 	}
 }
 
-// RedactorsOf returns redactors of the current and former values of the secrets with those names, for a call of one caller. If secrets of callers'
-// own are among the names, they find all of this caller's own secrets, and nobody else's: secrets that others choose must not be removed from
-// this caller's answers. It allocates nothing if it was called with the same arguments before.
+// RedactorsOf returns redactors of the current and former values of the secrets with those names, for a call of one caller. If callers' own
+// secrets are among the names, the redactors find all of this caller's own secrets, and nobody else's: secrets that others choose must not be
+// removed from this caller's answers. RedactorsOf allocates nothing if it was called with the same arguments before.
 func (s *Store) RedactorsOf(id personal.ID, n Names) (all redact.Chain) {
 	all[0] = s.Redactor(n)
 	if n.own {

@@ -51,7 +51,7 @@ func TestAdmit(t *testing.T) {
 	s := secret.NewStore(nil)
 	value := func(i int) string { return fmt.Sprintf("a-callers-secret-%05d", i) }
 	admitted := 0
-	for i := range 100 { // one caller, many names and tokens
+	for i := range 100 { // one caller with many names and tokens
 		id := personal.ID(fmt.Sprintf("issued+ann%%2f%d", i%7))
 		if err := s.Admit("issued+ann", 32); err != nil {
 			if !errors.Is(err, secret.ErrTooMany) {

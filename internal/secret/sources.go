@@ -117,7 +117,7 @@ type reader struct {
 	lines    map[string]int
 }
 
-// shown returns how messages call a secret.
+// shown returns the name or line by which messages refer to a secret.
 func (r *reader) shown(name string) string {
 	if line, ok := r.lines[name]; ok {
 		return fmt.Sprintf("of line %d", line)
@@ -290,7 +290,7 @@ func (r *reader) file(path string, open func(string, int, fs.FileMode) (*os.File
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o004 != 0 && reachable(path) {
 		r.open = append(r.open, path)
 	}
-	content, err := io.ReadAll(io.LimitReader(f, maxSecret+3)) // including a newline, and one byte more
+	content, err := io.ReadAll(io.LimitReader(f, maxSecret+3)) // 3: a carriage return, a newline, and one byte too many
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}

@@ -159,7 +159,7 @@ func NamesOf(names ...string) (n Names) {
 		switch {
 		case strings.HasSuffix(name, OfPrincipal):
 			n.own = true
-		case !strings.Contains(name, "@"): // such a name would belong to one caller
+		case !strings.Contains(name, "@"): // a name with an @ would belong to one caller
 			n.shared = append(n.shared, name)
 		}
 	}

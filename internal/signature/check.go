@@ -16,8 +16,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// Signature returns who has signed an artifact by means of a bundle. artifact is the content of its manifest. An attestation is not a signature:
-// somebody who lists the faults of a module has not said that it should run.
+// Signature returns the signer of an artifact, if the bundle has a valid signature. artifact is the content of its manifest. An attestation is not
+// a signature: somebody who lists the faults of a module has not said that it should run.
 func (t *Trust) Signature(bundle, artifact []byte) (By, error) {
 	s, err := t.Statement(bundle, artifact)
 	if err == nil && s.PredicateType != PredicateType {
@@ -138,8 +138,8 @@ type simple struct {
 	} `json:"critical"`
 }
 
-// Simple returns whose key has signed an artifact in cosign's older format: a payload with the artifact's digest, and a signature of the payload.
-// Certificates in that format are not supported.
+// Simple returns the signer whose key has signed an artifact in cosign's older format: a payload with the artifact's digest, and a signature of
+// the payload. Certificates in that format are not supported.
 func (t *Trust) Simple(payload, sig, artifact []byte) (by By, err error) {
 	defer recoverInto(&err)
 	for i := range t.checkers {

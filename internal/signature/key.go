@@ -23,7 +23,7 @@ import (
 
 const minRSA = 2048 // bits
 
-// checkKey returns an error unless a public key is of a supported kind, which signs with SHA-256 in only one way.
+// checkKey returns an error unless a public key is of a supported kind. With SHA-256, such a key has only one way to sign.
 func checkKey(public crypto.PublicKey) error {
 	switch k := public.(type) {
 	case *ecdsa.PublicKey:

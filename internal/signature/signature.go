@@ -71,7 +71,7 @@ func CheckSubject(subject string) error {
 type By struct {
 	// Either Key is set, to the file of the key, or Issuer and Subject, from the certificate.
 	Key, Issuer, Subject string
-	// Time is when it was signed, if a log or an authority says so.
+	// Time is when the artifact was signed, if a log or an authority says when.
 	Time time.Time
 }
 
@@ -96,7 +96,7 @@ const (
 type Statement struct {
 	// PredicateType is the type of the statement, such as https://slsa.dev/provenance/v1. It is foreign text.
 	PredicateType string
-	// By is the verified signer, or in Claims whom the bundle names.
+	// By is the verified signer. In a result of Claims, it is the signer that the bundle names.
 	By By
 }
 

@@ -76,7 +76,7 @@ func TestIdentity(t *testing.T) {
 		"the beginning only":                {signature.Signer{Issuer: issuer, Subject: subject[:len(subject)-1]}, good(), "it was signed by somebody else"},
 		"nothing in place of the *":         {signature.Signer{Issuer: issuer, Subject: "https://github.com/acme/tools/*"}, s.Attest("https://github.com/acme/tools/", issuer, statement, soon), "it was signed by somebody else"},
 		"the owner within":                  {signature.Signer{Issuer: issuer, Subject: "https://github.com/acme/*"}, s.Attest("https://evil.example/https://github.com/acme/x", issuer, statement, soon), "it was signed by somebody else"},
-		"a dot is a dot":                    {signature.Signer{Issuer: issuer, Subject: "https://github.com/acme/*"}, s.Attest("https://githubxcom/acme/x", issuer, statement, soon), "it was signed by somebody else"},
+		"a dot matches only a dot":          {signature.Signer{Issuer: issuer, Subject: "https://github.com/acme/*"}, s.Attest("https://githubxcom/acme/x", issuer, statement, soon), "it was signed by somebody else"},
 		"two lines":                         {signature.Signer{Issuer: issuer, Subject: "https://github.com/acme/*"}, s.Attest("x\nhttps://github.com/acme/x", issuer, statement, soon), "it was signed by somebody else"},
 		"a wrong issuer":                    {signature.Signer{Issuer: "https://accounts.example.com", Subject: subject}, good(), "it was signed by somebody else"},
 		"no issuer inside":                  {signature.Signer{Issuer: issuer, Subject: subject}, s.Attest(subject, "", statement, soon), "it was signed by somebody else"},
@@ -210,7 +210,7 @@ func sign(t testing.TB, private string, artifact []byte) []byte {
 	return b
 }
 
-// TestKey signs with keys of each type, and refuses what another key or nobody has signed.
+// TestKey signs with keys of each type. A signature by another key is refused, as is an artifact that nobody has signed.
 func TestKey(t *testing.T) {
 	t.Parallel()
 	_, ed, err := ed25519.GenerateKey(rand.Reader)

@@ -21,7 +21,7 @@ func (door) Serve(x *web.Exchange) {
 	if err != nil {
 		panic(err)
 	}
-	time.Sleep(d) // this takes no time in a synctest bubble
+	time.Sleep(d) // in a synctest bubble, the sleep takes no real time
 	x.SetTool(x.Request().URL.Path[len("/toy.api"):])
 	x.Call().Times.Run = d
 	x.Send(http.StatusOK, []byte("1"))

@@ -63,5 +63,5 @@ func (f *Follower) take(ctx context.Context, space Space, prefix string) error {
 			return err
 		}
 	}
-	return errors.New("the watch has ended") // it ends only with an error
+	return errors.New("the watch has ended") // a watch ends only with an error
 }

@@ -30,7 +30,7 @@ const (
 	Overhead = 64
 )
 
-// Expectations of a key, besides a certain version.
+// What a caller can expect of a key, instead of a certain version.
 const (
 	// Any accepts every version, and a missing key.
 	Any int64 = -1
@@ -38,7 +38,7 @@ const (
 	Absent int64 = 0
 )
 
-// These are the errors that callers tell apart with errors.Is. Other errors are causes of contexts.
+// These are the errors that callers tell apart with errors.Is. Any other error is the cause of a context that is done.
 var (
 	// ErrConflict is returned if the version of a key is not the expected one. Nothing was changed.
 	ErrConflict = errors.New("the key has changed")
@@ -55,8 +55,7 @@ var (
 
 // A Store holds spaces. It is safe for concurrent use.
 type Store interface {
-	// Space returns the space of that name, which is not empty and chosen by this program. A space that was never written to is
-	// empty.
+	// Space returns the space of that name. The name is not empty, and this program chooses it. A space that was never written to is empty.
 	Space(name string) Space
 	// Close waits for the writes that are under way, and releases the store's resources. Afterwards all uses of the store fail with ErrUnavailable.
 	// Close can be called twice.
@@ -65,7 +64,7 @@ type Store interface {
 
 // A Space is the keys of one owner, with versions of their own. It is safe for concurrent use.
 //
-// Its methods return the cause of ctx once that is done. A write that was under way may then have taken place.
+// Its methods return the cause of ctx once ctx is done. A write that was under way may then have taken place.
 type Space interface {
 	// Get returns the entry of a key, and false if there is none. If its value has more than most bytes, the error wraps ErrTooLarge, so that a caller
 	// can reserve memory first. No value is above MaxValue.
@@ -75,13 +74,14 @@ type Space interface {
 	Set(ctx context.Context, key string, value []byte, expect int64, o SetOptions) (version uint64, err error)
 	// Delete deletes the entry of a key if the key is as expected. It returns whether there was an entry.
 	Delete(ctx context.Context, key string, expect int64) (deleted bool, err error)
-	// List returns the keys that begin with prefix and come after a key, which need not exist. It returns at most limit of them, or
-	// [MaxPage] if limit is not in 1 to MaxPage, and sometimes fewer. more reports whether there are others.
+	// List returns the keys that begin with prefix and come after a key, which need not exist. It returns at most limit of them, or [MaxPage] if
+	// limit is not from 1 to MaxPage. It may return fewer. more reports whether there are others.
 	List(ctx context.Context, prefix, after string, limit int) (keys []string, more bool, err error)
 	// Usage returns what the space holds. Expired entries count as long as they are stored.
 	Usage(ctx context.Context) (Usage, error)
-	// Watch yields an event for each existing entry, then one with Synced, and then one for each change, until ctx is done or an error was yielded. Of
-	// several changes of a key, only the last is sure to be yielded. That an entry has expired is yielded when the store deletes it, which may be later.
+	// Watch yields an event for each existing entry, then one with Synced, and then one for each change, until ctx is done or an error was
+	// yielded. Of several changes of a key, only the last is sure to be yielded. The event for an expired entry is yielded when the store deletes
+	// the entry, which may be later.
 	Watch(ctx context.Context, prefix string) iter.Seq2[Event, error]
 }
 
@@ -95,7 +95,7 @@ type Immediate interface {
 // A Shared is a space that other processes change, too. So what is read may be slightly out of date.
 type Shared interface {
 	Space
-	// Refresh returns once everything that is read is at least as new as the call.
+	// Refresh returns once everything that is read from then on is at least as new as the call of Refresh.
 	Refresh(ctx context.Context) error
 }
 
@@ -114,7 +114,7 @@ type Entry struct {
 type SetOptions struct {
 	// TTL is how long the entry is kept, from 1 ms to MaxTTL; 0 means forever.
 	TTL time.Duration
-	// Quota limits what the space may hold with the entry. A write that does not make the space larger is never refused.
+	// Quota limits what the space may hold, including the entry. A write that does not make the space larger is never refused.
 	Quota Usage
 }
 

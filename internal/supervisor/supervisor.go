@@ -112,7 +112,7 @@ func (s *Supervisor) Ready() {
 
 // Reload tells the supervisor that the configuration is being read again, runs do, which reads it, and then tells the supervisor the outcome.
 func (s *Supervisor) Reload(do func() error) error {
-	// A reload does not make a process ready that is still starting or is stopping.
+	// A process that is still starting, or is stopping, does not become ready by a reload.
 	s.within(serving, append(reloading(), "STATUS=reading the configuration")...)
 	err := do()
 	status := "ready"
@@ -233,7 +233,7 @@ func cause(err error) error {
 	return err
 }
 
-// reloading returns the lines for a reload that begins now. A supervisor that has requested a reload compares the time.
+// reloading returns the lines for a reload that begins now. A supervisor that has requested a reload compares the time with that of its request.
 func reloading() []string {
 	lines := []string{"RELOADING=1"}
 	if usec, known := monotonic(); known {

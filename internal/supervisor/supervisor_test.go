@@ -86,7 +86,7 @@ func TestNothingWithoutVariables(t *testing.T) {
 	if err := s.Reload(func() error { return os.ErrInvalid }); !errors.Is(err, os.ErrInvalid) {
 		t.Errorf("got %v, want the error of what was done", err)
 	}
-	s.Watch(t.Context(), func(context.Context) error { t.Error("asked, want nothing without a watchdog"); return nil })
+	s.Watch(t.Context(), func(context.Context) error { t.Error("Watch asked without a watchdog"); return nil })
 	s.Restarting()
 	s.Stopping(time.Second)
 	if got := log.String(); got != "" || len(s.Listeners) > 0 {
@@ -200,7 +200,7 @@ func TestWatch(t *testing.T) {
 		defer close(done)
 		s.Watch(ctx, func(ctx context.Context) error {
 			if _, limited := ctx.Deadline(); !limited {
-				t.Error("answers may take any time")
+				t.Error("answers has no deadline")
 			}
 			select {
 			case asked <- struct{}{}:

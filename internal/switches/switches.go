@@ -38,7 +38,7 @@ type Switches struct {
 	unwritten int                         // changes of those
 }
 
-// Open puts the switches in a store in force. It must be called before the table has tools. If the store is nil, nothing can be stored. An error says
+// Open puts the stored switches in force. It must be called before the table has tools. If the store is nil, nothing can be stored. An error says
 // why the stored switches are not in force; the Switches can be used all the same, but don't overwrite the stored ones.
 func Open(ctx context.Context, store state.Store, table *wasmtools.RouteTable) (*Switches, error) {
 	s := &Switches{table: table, kept: map[string]wasmtools.Switch{}, passing: map[string]bool{}}
@@ -106,7 +106,7 @@ type Change struct {
 	// Set has new switches, and Reset the scopes that should be as the configuration says.
 	Set   []wasmtools.Switch
 	Reset []string
-	// Passing is whether the change is not stored, and holds only until the restart.
+	// Passing means that the change is not stored, and holds only until the restart.
 	Passing bool
 	// Expect is called with the version of the switches before the change; if it returns an error, the change is not made. It may be nil.
 	Expect func(version string) error
@@ -118,8 +118,8 @@ var ErrNotKept = errors.New("switches can't be stored, since the configuration n
 // ErrChanged is returned if another process has changed the record. The record's switches are in force then, and the change has not been made.
 var ErrChanged = errors.New("somebody else has just switched something: look at the switches, and try again")
 
-// Apply makes a change, which is in force and stored when Apply returns. It returns false if everything is already so. After an error nothing has
-// changed.
+// Apply makes a change, which is in force and stored when Apply returns. It returns false if everything is already switched as the change asks.
+// After an error nothing has changed.
 func (s *Switches) Apply(ctx context.Context, c Change) (changed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

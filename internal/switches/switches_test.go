@@ -102,7 +102,7 @@ func TestApply(t *testing.T) {
 		}
 		for _, one := range again.Current().Switches() {
 			if one.By != "ann" || one.Reason != "because" || one.Since.IsZero() {
-				t.Errorf("%s: what is kept is %+v", step.name, one)
+				t.Errorf("%s: the stored switch is %+v", step.name, one)
 			}
 		}
 	}
@@ -131,16 +131,16 @@ func TestRefused(t *testing.T) {
 		}
 		return expected
 	}}); !errors.Is(err, expected) || len(off(table)) > 0 {
-		t.Errorf("a wrong expected version: got %v, and off are %s", err, off(table))
+		t.Errorf("a wrong expected version: got %v, and these tools are off: %s", err, off(table))
 	}
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Apply(t.Context(), switches.Change{Set: to(false, "/math")}); !errors.Is(err, state.ErrUnavailable) || len(off(table)) > 0 {
-		t.Errorf("state that is closed: got %v, and off are %s", err, off(table))
+		t.Errorf("a closed state: got %v, and these tools are off: %s", err, off(table))
 	}
 	if changed, err := s.Apply(t.Context(), switches.Change{Set: to(false, "/math"), Passing: true}); !changed || err != nil || len(off(table)) != 1 {
-		t.Errorf("without keeping it: got %v, %v, and off are %s", changed, err, off(table))
+		t.Errorf("a change that is not stored: got %v, %v, and these tools are off: %s", changed, err, off(table))
 	}
 
 	nowhere, err := switches.Open(t.Context(), nil, newTable(t, "math/add"))
@@ -180,15 +180,15 @@ func TestForeignRecord(t *testing.T) {
 			continue
 		}
 		if _, err := s.Apply(t.Context(), switches.Change{Set: to(false, "/math")}); err == nil || len(off(table)) > 0 {
-			t.Errorf("%s: a change: got %v, and off are %s", name, err, off(table))
+			t.Errorf("%s: a change: got %v, and these tools are off: %s", name, err, off(table))
 		}
 		if entry, _, _ := space.Get(t.Context(), "all", state.MaxValue); string(entry.Value) != value {
-			t.Errorf("%s: it has become %q", name, entry.Value)
+			t.Errorf("%s: the record has become %q", name, entry.Value)
 		}
 	}
 }
 
-// TestTwo lets two processes with one state switch at the same time: neither undoes the other's changes without knowing.
+// TestTwo lets two processes with one state switch at the same time: neither undoes changes of the other that it does not know of.
 func TestTwo(t *testing.T) {
 	t.Parallel()
 	store := memory.New()
@@ -205,14 +205,14 @@ func TestTwo(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := all[1].Apply(t.Context(), switches.Change{Set: to(false, "/b")}); !errors.Is(err, switches.ErrChanged) || !slices.Equal(off(tables[1]), []string{"a/x"}) {
-		t.Errorf("the second: got %v, and off are %s", err, off(tables[1]))
+		t.Errorf("the second: got %v, and these tools are off: %s", err, off(tables[1]))
 	}
 	if _, err := all[1].Apply(t.Context(), switches.Change{Set: to(false, "/b")}); err != nil || len(off(tables[1])) != 2 {
-		t.Errorf("once more: got %v, and off are %s", err, off(tables[1]))
+		t.Errorf("once more: got %v, and these tools are off: %s", err, off(tables[1]))
 	}
 }
 
-// TestFollow lets a process follow the switches of another one, in any order, narrow and wide: both have the same in force.
+// TestFollow lets a process follow the switches of another one, in any order, narrow and wide: both have the same switches in force.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	store := memory.New()
@@ -256,7 +256,7 @@ func TestFollow(t *testing.T) {
 			select {
 			case <-told:
 			case <-late:
-				t.Fatalf("change %d, %+v: off are %s, and in the process that follows %s", i, change, off(tables[0]), off(tables[1]))
+				t.Fatalf("change %d, %+v: these tools are off: %s, and in the process that follows: %s", i, change, off(tables[0]), off(tables[1]))
 			}
 		}
 	}
@@ -296,7 +296,7 @@ func TestHammer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(off(table), off(again)) {
-		t.Errorf("off are %s, and after a restart %s", off(table), off(again))
+		t.Errorf("these tools are off: %s, and after a restart: %s", off(table), off(again))
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Main runs the tests of a package. It fails if goroutines outlive the tests whose stacks contain one of these words, such as the package's path. It
-// does not return.
+// Main runs the tests of a package. It fails if goroutines outlive the tests and their stacks contain one of these words, such as the package's
+// path. It does not return.
 func Main(m *testing.M, words ...string) {
 	code := m.Run()
 	if left := leaked(words); code == 0 && left != "" {

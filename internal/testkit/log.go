@@ -59,7 +59,7 @@ func (l *Log) Wait(t testing.TB, text string) {
 	l.WaitFor(t, text, func(all string) bool { return strings.Contains(all, text) })
 }
 
-// WaitFor waits until is returns true for the content of the log.
+// WaitFor waits until good returns true for the content of the log.
 func (l *Log) WaitFor(t testing.TB, what string, good func(all string) bool) {
 	t.Helper()
 	deadline := time.After(Patience)
@@ -94,7 +94,7 @@ func Until(t testing.TB, what string, done func() bool) {
 		if time.Now().After(end) {
 			t.Fatal("waited in vain for ", what)
 		}
-		rest = min(rest+time.Millisecond, 50*time.Millisecond) // asking without a rest takes the time that others need
+		rest = min(rest+time.Millisecond, 50*time.Millisecond) // asking without a pause would take processor time that others need
 		time.Sleep(rest)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Emulated reports whether the tests run under qemu-user, as with make test-arm64: page faults and limits of a process are the emulator's there, it
-// takes several times as long, and can't start another process of its own architecture.
+// Emulated reports whether the tests run under qemu-user, as with make test-arm64: there, page faults and process limits are those of the
+// emulator. Tests take several times as long, and can't start other programs of their own architecture.
 func Emulated() bool { return os.Getenv("TOOLSRV_EMULATED") != "" }
 
 // SkipEmulated skips a test under an emulator; why is the reason.

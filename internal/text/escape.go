@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// hidden reports whether a character can make a terminal do something, or change how others are shown: a control character (C1 included), one that
-// sets the direction or has no width, a line separator, or an invalid one. Newlines and tabs are harmless.
+// hidden reports whether a character can make a terminal do something, or change how other characters are shown. These are control characters (C1
+// included), invalid characters, line separators, and characters that set the direction or have no width. Newlines and tabs are harmless.
 func hidden(r rune, size int) bool {
 	switch {
 	case r < utf8.RuneSelf:

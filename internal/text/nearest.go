@@ -22,8 +22,8 @@ func Nearest(typed string, known []string) string {
 	return Reach{Letters: 3, Share: 3, Longest: 256}.Nearest(typed, known)
 }
 
-// Nearest returns the known name that a mistyped one was probably meant to be, or "" if none is within reach. Of several that are equally near, it
-// returns the first. It takes at most len(typed) times the bytes of all names.
+// Nearest returns the known name that a mistyped one was probably meant to be, or "" if none is within reach. Of several that are equally near,
+// it returns the first. Its work is bounded by len(typed) times the bytes of all names.
 func (r Reach) Nearest(typed string, known []string) string {
 	if len(typed) > r.Longest {
 		return ""
@@ -55,8 +55,8 @@ func (r Reach) plain(name string) string {
 	return strings.ToLower(dashes.Replace(name))
 }
 
-// distance returns how many bytes must be inserted, removed, replaced or swapped with the next to make b of a: the
-// optimal string alignment distance. It need not be right where it is most or more.
+// distance returns how many bytes must be inserted, removed, replaced or swapped with the next to turn a into b: the optimal string alignment
+// distance. It need not be right where it is most or more.
 func distance(a, b string, most int) int {
 	if gap := len(a) - len(b); gap >= most || -gap >= most {
 		return most

@@ -35,7 +35,7 @@ func Read(path string) ([]byte, error) {
 
 // UpTo reads a file of at most most bytes. A pipe has ten seconds to deliver them. An error names the file.
 func UpTo(path string, most int) ([]byte, error) {
-	// Without O_NONBLOCK, opening a pipe would wait until somebody writes to it, whatever else was to be done.
+	// Without O_NONBLOCK, opening a pipe would wait until somebody writes to it, and nothing could end that.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ type Files struct {
 const (
 	// lookEvery is how often the files are checked. Changed files are read once they have stayed the same for this long.
 	lookEvery = time.Second
-	// soon is how long before a certificate expires there is a warning when it is read.
+	// soon is a time: a certificate that expires within it causes a warning when it is read.
 	soon = 7 * 24 * time.Hour
 )
 

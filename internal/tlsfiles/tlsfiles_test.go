@@ -36,7 +36,7 @@ func named(name string) func(*x509.Certificate) {
 	return func(c *x509.Certificate) { c.Subject.CommonName = name }
 }
 
-// TestRenewed replaces files one after another, as programs that renew certificates do, also by wrong ones.
+// TestRenewed replaces files one after another, as programs that renew certificates do. Some of the new files are wrong.
 func TestRenewed(t *testing.T) {
 	t.Parallel()
 	dir, a := t.TempDir(), certtest.NewAuthority(t, "a")

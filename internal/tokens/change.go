@@ -35,8 +35,8 @@ const (
 	// maxWithin is how many narrower tokens there can be below one token, and maxDepth how many levels. A narrower token has at most maxNarrow
 	// scopes, since each is compared with all scopes of its maker.
 	maxWithin, maxDepth, maxNarrow = 1000, 4, 16
-	// maxPatterns is how many bytes the scopes with an asterisk of all these narrower tokens can have together. At a start, and when their maker
-	// changes, all are compared again, during which no token can be revoked: a hard pattern takes a millisecond.
+	// maxPatterns is how many bytes the scopes with an asterisk of all these narrower tokens can have together. At startup, and when their maker
+	// changes, all of these scopes are compared again, and no token can be revoked meanwhile. A hard pattern takes a millisecond.
 	maxPatterns = 64 << 10
 	// keepExpired is how long an expired token is still listed.
 	keepExpired = 30 * 24 * time.Hour
@@ -103,9 +103,9 @@ func (s *Store) Add(ctx context.Context, spec Spec) (secret string, made Token, 
 	return s.add(ctx, spec.Name, spec, "")
 }
 
-// Attenuate makes a narrower token from the token of a principal that [Verifier.Verify] returned, named after it with a slash and the name
-// in spec. spec must not ask for more than its maker may do. The new token ends when its maker does, and can never do more, even if the maker loses
-// scopes later.
+// Attenuate makes a narrower token from the token of a principal that [Verifier.Verify] returned. The narrower token's name is its maker's name,
+// a slash, and the name in spec. spec must not ask for more than the maker may do. The new token ends when its maker does, and can never do more,
+// even if the maker loses scopes later.
 func (s *Store) Attenuate(ctx context.Context, by *wasmtools.Principal, spec Spec) (secret string, made Token, err error) {
 	parent, err := s.narrower(by, &spec)
 	if err != nil {
@@ -117,8 +117,8 @@ func (s *Store) Attenuate(ctx context.Context, by *wasmtools.Principal, spec Spe
 	return s.add(ctx, parent.name+"/"+spec.Name, spec, parent.record.ID)
 }
 
-// Reserve returns what is wrong with the spec of a new token, or waits for the turn to make it. by is the principal whose token makes it, or nil. The
-// answer holds until release is called: nobody else who uses Reserve makes a token in the meantime.
+// Reserve returns what is wrong with the spec of a new token, or waits until it is the caller's turn to make it. by is the principal whose token
+// makes it, or nil. The answer holds until release is called: nobody else who uses Reserve makes a token in the meantime.
 func (s *Store) Reserve(ctx context.Context, by *wasmtools.Principal, spec Spec) (release func(), err error) {
 	if err := s.check(by, spec); err != nil { // checked before the turn, since comparing scopes may take long
 		return nil, err
@@ -309,8 +309,8 @@ func (s *Store) noteIssued(ctx context.Context) error {
 	return nil
 }
 
-// Rotate gives a token a new secret, and the same lifetime as at first. The old secret is accepted for the time grace; the one before it no longer
-// is. expect is the token's version, or [state.Any].
+// Rotate gives a token a new secret, and starts the token's original lifetime again. The old secret is accepted for the time grace; the one
+// before it no longer is. expect is the token's version, or [state.Any].
 func (s *Store) Rotate(ctx context.Context, name string, grace time.Duration, expect int64) (secret string, now Token, err error) {
 	if grace < 0 || grace > MaxGrace {
 		return "", now, fmt.Errorf("an old secret can stay valid for at most %d days", MaxGrace/(24*time.Hour))
@@ -476,7 +476,7 @@ func (s *Store) within(name string) (live, all amount, first known) {
 	return live, all, first
 }
 
-// makeRoom removes expired narrower tokens where they would keep the same token from making others.
+// makeRoom removes expired narrower tokens if they would keep parent, or others with the same outermost token, from making another one.
 func (s *Store) makeRoom(ctx context.Context, parent string, scopes []string) error {
 	asked, err := scope.Parse(scopes)
 	if err != nil {

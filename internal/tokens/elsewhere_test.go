@@ -10,8 +10,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/tokens"
 )
 
-// TestMadeElsewhere lets another process make the first token of a state: from then on, this process lets nobody in without a token, even if somebody
-// has emptied the state, and after a restart.
+// TestMadeElsewhere lets another process make the first token of a state: from then on, this process lets nobody in without a token, even if
+// somebody has emptied the state, and even after a restart.
 func TestMadeElsewhere(t *testing.T) {
 	t.Parallel()
 	store, mark := memory.New(), filepath.Join(t.TempDir(), "tokens.made")

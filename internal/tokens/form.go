@@ -9,8 +9,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/credential"
 )
 
-// A token is tsv_<id>_<secret><checksum>, where the id has 48 bits, the secret 256, and the checksum of all before it 32. All are written in
-// lower-case letters and the digits 2 to 7: a double click selects the whole token, and nobody mistakes a letter for a digit.
+// A token is tsv_<id>_<secret><checksum>, where the id has 48 bits, the secret has 256, and the checksum of everything before it has 32. All are
+// written in lower-case letters and the digits 2 to 7: a double click selects the whole token, and nobody mistakes a letter for a digit.
 const (
 	prefix      = credential.Prefix
 	idLen       = 10

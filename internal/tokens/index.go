@@ -16,8 +16,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// An index has what requests need to know about all tokens. It never changes once it is published. It consists of parts, of which a change makes only
-// the affected ones anew: with 100,000 tokens, making all of it would take a tenth of a second.
+// An index has what requests need to know about all tokens. It never changes once it is published. It consists of parts, and a change replaces
+// only the parts that it affects: with 100,000 tokens, making all of it would take a tenth of a second.
 type index struct {
 	version uint64 // grows with each
 	parts   [256]map[digest]*entry

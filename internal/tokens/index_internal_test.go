@@ -87,17 +87,17 @@ func TestIndexOfChanges(t *testing.T) {
 			}
 		}
 		if !whole.next.IsZero() && (quick.next.IsZero() || quick.next.After(whole.next)) {
-			t.Fatalf("after step %d, %s, it is looked at %v, but a token ends at %v", step, what, quick.next, whole.next)
+			t.Fatalf("after step %d, %s, the index says that the next token ends at %v, but one ends at %v", step, what, quick.next, whole.next)
 		}
 	}
 	for _, what := range []string{"add", "attenuate", "rotate", "revoke", "scopes", "rate", "elsewhere"} {
 		if done[what] < 20 {
-			t.Errorf("there were %d of %s: %v", done[what], what, done)
+			t.Errorf("only %d changes were of the kind %q: %v", done[what], what, done)
 		}
 	}
 }
 
-// BenchmarkTakeUp measures putting the change of one of many tokens in force.
+// BenchmarkTakeUp changes one of many tokens, and measures how long it takes to put the change in force.
 func BenchmarkTakeUp(b *testing.B) {
 	for _, n := range []int{1, 1000, 99_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

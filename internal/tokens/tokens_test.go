@@ -103,7 +103,7 @@ func (d *door) want(secret, want string) {
 	}
 }
 
-// TestGuesses shows tokens that nobody was given. The client is told the same each time.
+// TestGuesses sends tokens that nobody was given. The client is told the same each time.
 // Proves: Secrets stay secret
 func TestGuesses(t *testing.T) {
 	t.Parallel()
@@ -273,7 +273,8 @@ func TestRaces(t *testing.T) {
 	}
 }
 
-// TestReserve lets many callers make a token of the same name at once: all but one learn that it exists before they have begun, or leave.
+// TestReserve lets many callers make a token of the same name at once: one makes it, and all others learn from Reserve that it exists. A caller
+// that has left gets no turn.
 func TestReserve(t *testing.T) {
 	t.Parallel()
 	d := open(t, memory.New())
@@ -381,7 +382,7 @@ func TestAttenuateUpwards(t *testing.T) {
 		}
 	}
 	if err == nil || strings.Count(made.Name, "/") != 0 {
-		t.Errorf("tokens make narrower ones without end: %v, %v", made, err)
+		t.Errorf("narrower tokens can be nested without a limit: %v, %v", made, err)
 	}
 }
 
@@ -577,7 +578,7 @@ func TestRotate(t *testing.T) {
 	d.want(first, "ci")
 	d.want(second, "ci")
 	if d.principal(first) != d.principal(second) || now.ID != before.ID || now.Former.IsZero() || second == first {
-		t.Errorf("got %+v after %+v", now, before)
+		t.Errorf("after the rotation, got %+v; before it, the token was %+v", now, before)
 	}
 	if _, _, err := d.Rotate(t.Context(), "ci", 0, int64(before.Version)); err == nil {
 		t.Error("an outdated version is accepted")

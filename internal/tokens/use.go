@@ -55,8 +55,8 @@ func (s *Store) tend(ctx context.Context) {
 	}
 }
 
-// nextEnd returns when the next token expires, in the state or declared, or zero if none does. Only declared tokens that expire after the given time
-// count.
+// nextEnd returns when the next token expires, whether it is in the state or declared. It returns zero if none expires. Only declared tokens that
+// expire after the given time count.
 func (s *Store) nextEnd(after time.Time) time.Time {
 	next := s.index.Load().next
 	if v := s.declaring.Load(); v != nil {

@@ -32,8 +32,8 @@ type Verifier struct {
 var _ auth.Verifier = (*Verifier)(nil)
 
 // NewVerifier returns the verifier of a configuration. client returns the address for which a request is made, or the zero Addr if it has none.
-// before, which may be nil, is the verifier of the configuration before: a declared token that it also knows keeps its principal if its scopes and
-// rate are the same.
+// before, which may be nil, is the verifier of the previous configuration: a declared token that it also knows keeps its principal if its scopes
+// and rate are the same.
 func NewVerifier(store *Store, declared []config.Token, client func(r *http.Request) netip.Addr, before *Verifier) (*Verifier, error) {
 	v := &Verifier{store: store, client: client, declared: make(map[digest]*entry, len(declared)), names: make(map[string]*entry, len(declared))}
 	for _, d := range declared {
@@ -134,7 +134,7 @@ func refused(why error) error {
 	return &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Err: why}
 }
 
-// Principals returns the principals whose tokens are valid at the moment, each once, in no order.
+// Principals returns the principals whose tokens are valid at the moment, each once, in no particular order.
 func (v *Verifier) Principals() (all []*wasmtools.Principal) {
 	now, seen := time.Now().UnixNano(), map[*wasmtools.Principal]bool{}
 	take := func(entries map[digest]*entry) {

@@ -99,7 +99,7 @@ func TestExpiry(t *testing.T) {
 		}
 		d.want(short, "is not known") // a grace does not make an expired token valid again
 		d.want(revived, "short")
-		d.want(child, "has expired") // its lifetime is still the first hour
+		d.want(child, "has expired") // the narrower token still ends with its maker's first hour
 		time.Sleep(89 * 24 * time.Hour)
 		d.want(usual, "usual")
 		time.Sleep(24 * time.Hour)
@@ -300,7 +300,7 @@ func TestMark(t *testing.T) {
 	if err := os.Remove(mark); err != nil {
 		t.Fatal(err)
 	}
-	if opened(store, mark) { // a copy of the state includes the record of that
+	if opened(store, mark) { // the state itself records that tokens were made, so a copy of it does, too
 		t.Error("everybody is let in by a state with tokens and no mark")
 	}
 	if _, err := os.Stat(mark); err != nil {
@@ -319,7 +319,7 @@ func TestUnmarked(t *testing.T) {
 		if _, _, err := s.Add(t.Context(), tokens.Spec{Name: "ci"}); (err == nil) != unmarked {
 			t.Errorf("unmarked %t: got %v", unmarked, err)
 		}
-		if unmarked { // the other process's token comes after all those made here, each of which could cause another warning
+		if unmarked { // when the later token is known, so are all tokens made here; each of those could have caused another warning
 			open(t, store).add("later", "*")
 			testkit.Until(t, "the later token is known", func() bool { return s.Len() == 2 })
 			if n := log.Count("the file that records that tokens were made can't be written"); n != 1 {
@@ -335,7 +335,7 @@ func TestUnmarked(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v.Open() {
-			t.Errorf("unmarked %t: everybody is let in once more", unmarked)
+			t.Errorf("unmarked %t: after a restart, everybody is let in", unmarked)
 		}
 		if err := again.Close(); err != nil {
 			t.Fatal(err)

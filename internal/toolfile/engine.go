@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// maxEngine bounds an engine section in bytes, and each of its values that a manifest repeats.
+// maxEngine is how many bytes an engine section may have at most. The same bound applies to each of its values, which a manifest repeats.
 const maxEngine = 4 << 10
 
 // engineOf returns the engine in a module's engine section, such as "cpython 3.13.5 (1f0c2a9b)". It returns "" for a module without such a section,

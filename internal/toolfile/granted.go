@@ -19,8 +19,8 @@ type Granter interface {
 	For(path string, needs wasmtools.Needs) granted.Tool
 }
 
-// waitingPlaces is how many calls run at a time of a tool that mostly waits, unless the configuration says otherwise. Such a call holds memory, which
-// is accounted for, but no processor.
+// If a tool mostly waits, waitingPlaces of its calls run at a time, unless the configuration says otherwise. Such a call holds memory, which is
+// accounted for, but no processor.
 const waitingPlaces = 64
 
 // Places returns how many calls of a tool run at a time under a configuration's limits. It depends on whether the tool waits for services or other
@@ -84,7 +84,7 @@ func (p programs) with(plain *sandbox.Program, settings []byte, before programs)
 	return program, nil
 }
 
-// close closes the programs that others does not have.
+// close closes those programs that are not in others.
 func (p programs) close(others programs) {
 	for key, program := range p {
 		if others[key] != program {

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A waits says whether tools wait.
+// A waits is a Granter that says of every tool whether it waits.
 type waits bool
 
 func (w waits) For(string, wasmtools.Needs) granted.Tool {

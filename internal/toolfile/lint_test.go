@@ -120,7 +120,7 @@ func TestLintIsBounded(t *testing.T) {
 	begun := time.Now()
 	findings := toolfile.Lint(m)
 	if took := time.Since(begun); len(findings) != 100 || took > time.Minute {
-		t.Errorf("got %d findings in %s, want 100 soon", len(findings), took)
+		t.Errorf("got %d findings in %s, want 100 within a minute", len(findings), took)
 	}
 	for _, f := range findings {
 		if len(f.Place)+len(f.Message) > 1000 {

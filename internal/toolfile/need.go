@@ -41,7 +41,7 @@ func (p *Place) allows(needs int64) error {
 // manifestNeeds returns how many bytes reading a manifest and compiling its schemas takes at most, without what is kept.
 func manifestNeeds(text []byte) int64 {
 	values := 1
-	for _, before := range []string{",", "[", "{"} { // those in strings are counted, too, but they are few
+	for _, before := range []string{",", "[", "{"} { // this also counts the few that are within strings
 		values += bytes.Count(text, []byte(before))
 	}
 	each := int64(valueNeeds)

@@ -12,10 +12,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 )
 
-// Pack returns a copy of a module with its manifest embedded, and the manifest. If said, a manifest as JSON, is nil, the manifest comes from the
-// module: from its export toolsrv_describe, which is run, or else from the section that it already has. A given manifest replaces both, but must not
-// change the numbers of the tools that the module describes. If the module describes itself, its engine is added to the manifest. A server accepts
-// what Pack returns, in any folder. If a script is to blame, the error is a *ScriptError.
+// Pack returns a copy of a module with its manifest embedded, and the manifest. said is a manifest as JSON, or nil. If it is nil, the manifest
+// comes from the module: from its export toolsrv_describe, which is run, or else from the section that it already has. If said is given, it
+// replaces both, but must not change the numbers of the tools that the module describes. If the module describes itself, its engine is added to
+// the manifest. A server accepts what Pack returns, in any folder. If a script is to blame, the error is a *ScriptError.
 func Pack(ctx context.Context, engine *sandbox.Engine, content, said []byte) ([]byte, *manifest.Manifest, error) {
 	packed, m, err := PackModule(ctx, engine, content, said)
 	if err != nil {

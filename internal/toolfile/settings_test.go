@@ -23,8 +23,8 @@ func (b byPath) For(path string, _ wasmtools.Needs) (g granted.Tool) {
 	return g
 }
 
-// TestSettings gives two tools of a module equal or different settings, and changes them. Each tool reads its own, in its start and in its calls. A
-// tool with unchanged settings stays. A replaced tool keeps its settings for calls that still use it.
+// TestSettings gives two tools of a module equal or different settings, and changes them. Each tool reads its own settings, when it starts and in
+// its calls. A tool with unchanged settings stays. A replaced tool keeps its settings for calls that still use it.
 // Proves: Nothing without a grant
 func TestSettings(t *testing.T) {
 	t.Parallel()

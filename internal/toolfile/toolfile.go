@@ -167,7 +167,7 @@ func (m *Module) setManifest(said *manifest.Manifest, size int) error {
 		if err != nil {
 			return fmt.Errorf("tool %s: %w", t.Name, err)
 		}
-		if err := m.keep(s.size()); err != nil { // before the next schema takes as much
+		if err := m.keep(s.size()); err != nil { // checked here, before the next schema takes as much memory
 			return err
 		}
 		m.schemas = append(m.schemas, s)

@@ -94,7 +94,8 @@ func RequestOf(ctx context.Context) *Request {
 type Span interface {
 	// IDs returns the ids of the trace and of the span, in hexadecimal digits.
 	IDs() (trace, span string)
-	// Next returns the traceparent and the tracestate for the service that the call asks next. The next reported use must be that one.
+	// Next returns the traceparent and the tracestate for the service that the call asks next. The next use that is reported must be the request
+	// to that service.
 	Next() (parent, state string)
 }
 

@@ -24,7 +24,7 @@ func TestParse(t *testing.T) {
 		{"with unknown flags", "00-" + id + "-" + span + "-ff", true, true},
 		{"a later version", "01-" + id + "-" + span + "-01", true, true},
 		{"a later version with more", "cc-" + id + "-" + span + "-01-what-will-come", true, true},
-		{"a later version with more, not apart", "cc-" + id + "-" + span + "-01x", false, false},
+		{"a later version with more, without a dash", "cc-" + id + "-" + span + "-01x", false, false},
 		{"an endless later version", "cc-" + id + "-" + span + "-01-" + strings.Repeat("x", 300), false, false},
 		{"nothing", "", false, false},
 		{"the invalid version ff", "ff-" + id + "-" + span + "-01", false, false},

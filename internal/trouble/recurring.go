@@ -11,7 +11,7 @@ import (
 const (
 	// againTime is the shortest time between two log lines about the same trouble.
 	againTime = 10 * time.Minute
-	// calmTime is how long nothing must have gone wrong until the trouble is over.
+	// The trouble is over once nothing has gone wrong for calmTime.
 	calmTime = time.Second
 )
 
@@ -29,8 +29,8 @@ type Recurring struct {
 	missed int       // how often it went wrong without a log line
 }
 
-// NewRecurring returns a trouble that has not begun. begins is the log line when it goes wrong, with a level, and ends the line of level INFO when it
-// is over; an empty ends is for a trouble that is never over.
+// NewRecurring returns a trouble that has not begun. begins is the log line for when it goes wrong, written with the given level. ends is the log
+// line for when it is over, written with the level INFO. If ends is empty, the trouble is never over.
 func NewRecurring(log *slog.Logger, level slog.Level, begins, ends string) *Recurring {
 	return &Recurring{log: log, level: level, begins: begins, ends: ends}
 }

@@ -48,7 +48,7 @@ func TestRecurring(t *testing.T) {
 			}
 		}
 		if log.Count("file=e", "not_logged=5") != 1 {
-			t.Errorf("the log does not say how often there was no line: %s", &log)
+			t.Errorf("the log does not say how many failures got no line: %s", &log)
 		}
 	})
 }

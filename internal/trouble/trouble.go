@@ -16,7 +16,8 @@ type Trouble struct {
 	on     atomic.Bool
 }
 
-// New returns a trouble that has not begun. begins is the log line when it begins, with a level, and ends the line of level INFO when it is over.
+// New returns a trouble that has not begun. begins is the log line for its beginning, written with the given level. ends is the log line for its
+// end, written with the level INFO.
 func New(log *slog.Logger, level slog.Level, begins, ends string) *Trouble {
 	return &Trouble{log: log, level: level, begins: begins, ends: ends}
 }

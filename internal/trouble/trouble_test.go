@@ -20,7 +20,7 @@ func TestTrouble(t *testing.T) {
 		changed bool
 	}{{nil, false}, {errors.New("one"), true}, {errors.New("two"), false}, {nil, true}, {nil, false}, {errors.New("three"), true}} {
 		if away.Set(c.why) != c.changed {
-			t.Errorf("%d: with %v, it has changed: %t", i, c.why, !c.changed)
+			t.Errorf("step %d: Set(%v) reports a change: %t", i, c.why, !c.changed)
 		}
 	}
 	for line, want := range map[[2]string]int{{"level=WARN", "it is away"}: 2, {"level=INFO", "it is back"}: 1, {"error=one", ""}: 1, {"error=two", ""}: 0, {"error=three", ""}: 1} {

@@ -45,7 +45,7 @@ func New[P, K comparable](n int) *Places[P, K] {
 	return &Places[P, K]{most: n, taken: make([]want[P, K], 0, n)}
 }
 
-// Try takes a place for a party and a key, which Leave gives back, if one is free.
+// Try takes a place for a party and a key, if one is free. Leave gives it back.
 func (p *Places[P, K]) Try(party P, key K) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,7 +97,7 @@ func (p *Places[P, K]) Leave(party P, key K) {
 	}
 }
 
-// Pass gives back a place as Leave does, but only if somebody waits whose turn comes before that of another request for the same party and key.
+// Pass gives back a place as Leave does, but only if somebody waits and would get a place before another request for the same party and key.
 // Otherwise it returns false, and the place is still taken.
 func (p *Places[P, K]) Pass(party P, key K) bool {
 	if p.Waiting() == 0 {

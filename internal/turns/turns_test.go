@@ -44,7 +44,7 @@ func TestTurns(t *testing.T) {
 			got = nil
 		}
 		if !p.Try("", "x") || p.Try("", "x") {
-			t.Error("there is not one place")
+			t.Error("there is not exactly one place")
 		}
 		for range 3 {
 			wait(t.Context(), "a")
@@ -156,7 +156,7 @@ func TestParties(t *testing.T) {
 					mu.Lock()
 					i := slices.Index(has, who)
 					if i < 0 {
-						t.Fatalf("%s has no place: %q have", who, has)
+						t.Fatalf("%s has no place: the places belong to %q", who, has)
 					}
 					if has = slices.Delete(has, i, i+1); !p.Pass(who[:1], who[1:]) {
 						has = append(has, who)

@@ -33,7 +33,7 @@ const (
 	abandoned = time.Hour
 )
 
-// ErrLinked is returned if the file or a folder on its way is a symbolic link.
+// ErrLinked is returned if the file, or a folder in its path, is a symbolic link.
 var ErrLinked = errors.New("is a symbolic link: change its target")
 
 var part = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
@@ -173,7 +173,7 @@ func (f *File) sweep() {
 	}
 	for _, name := range names {
 		if info, err := f.folder.Lstat(name); strings.HasPrefix(name, temporary) && err == nil && time.Since(info.ModTime()) > abandoned {
-			_ = f.folder.Remove(name) // if this fails, at worst the file takes room
+			_ = f.folder.Remove(name) // if this fails, at worst the file takes up space
 		}
 	}
 }
@@ -205,7 +205,7 @@ func (f *File) Content() ([]byte, error) {
 	return content, bare(err)
 }
 
-// Commit puts the file into its place. A file that it replaces passes on its mode. The file is on disk when Commit returns.
+// Commit puts the file into its place. If it replaces a file, the new file gets the old one's mode. The file is on disk when Commit returns.
 func (f *File) Commit() error {
 	info, err := f.there()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

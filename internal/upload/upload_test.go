@@ -60,7 +60,7 @@ func files(t *testing.T, directory string) string {
 	return strings.Join(all, " ")
 }
 
-// TestNames checks that names are refused that lead out of the directory, or that some file system would take for another name.
+// TestNames checks that a name is refused if it leads out of the directory, or if some file system would take it for another name.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
@@ -172,7 +172,7 @@ func TestPut(t *testing.T) {
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		t.Skip("links need a right there")
+		t.Skip("a program needs a special right to make links on Windows")
 	}
 	outer := t.TempDir()
 	dir := filepath.Join(outer, "tools")
@@ -218,7 +218,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestCase checks that a name is refused that differs from another one only in case, in a folder or in the file.
+// TestCase checks that a name is refused if it differs from another one only in case, in a folder or in the file.
 func TestCase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -238,14 +238,14 @@ func TestCase(t *testing.T) {
 	defer f.Close()
 	testkit.Put(t, dir, "math/SUB.wasm", "x") // meanwhile
 	if err := f.Commit(); err == nil && runtime.GOOS == "linux" {
-		t.Error("a file came while another one had its name in other letters")
+		t.Error("a file was put although another one's name differs only in case")
 	}
 	if got := files(t, dir); !strings.HasPrefix(got, "math/ math/.toolsrv-put-") && !strings.HasPrefix(got, "math/ math/SUB.wasm") {
 		t.Errorf("there is %s", got)
 	}
 }
 
-// TestSweep checks that files of unfinished uploads of long ago are removed, and nothing else.
+// TestSweep checks that the files of old, unfinished uploads are removed, and no other files.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

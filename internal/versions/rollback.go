@@ -36,7 +36,7 @@ type Rollback struct {
 	Digest string `json:"digest"`
 	// Kept is the name of that version in the folder. Roll sets it.
 	Kept string `json:"kept"`
-	// By is who rolled back, Since when, and Reason why, if a reason was given.
+	// By is who rolled back, and Since is when. Reason is why, if a reason was given.
 	By     string    `json:"by"`
 	Since  time.Time `json:"since"`
 	Reason string    `json:"reason,omitempty"`

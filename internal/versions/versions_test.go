@@ -91,10 +91,10 @@ func TestKeep(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	s := open(t, dir, 100, nil)
 	if got := contents(t, s, file); got != "" {
-		t.Errorf("got %s of nothing", got)
+		t.Errorf("got %s, want no versions yet", got)
 	}
 	if _, err := os.Stat(dir); err == nil {
-		t.Error("looking has made the directory")
+		t.Error("the directory was made although nothing was stored")
 	}
 	keepAll(t, s, file, "a", "b", "c", "b", "d", "e", "f", "g")
 	keepAll(t, s, other, "a", "")
@@ -130,7 +130,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestKeepRefuses checks that a content is not stored if it does not match its digest or is too large, and that there need not be a directory.
+// TestKeepRefuses checks that a content is not stored if it does not match its digest, is too large, or has no directory to be stored in.
 func TestKeepRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -165,7 +165,7 @@ func TestKeepRefuses(t *testing.T) {
 	}
 	blocked := open(t, filepath.Join(testkit.Put(t, dir, "file", ""), "below"), 100, nil)
 	if err := keep(blocked, file, "a"); err == nil {
-		t.Error("no error without a directory")
+		t.Error("the directory can't be made, but Keep returns no error")
 	}
 }
 
@@ -233,7 +233,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestRollback checks that a rollback holds until the source has other content, also over a restart.
+// TestRollback checks that a rollback holds until the source has other content, even across a restart.
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	dir, store := t.TempDir(), memory.New()
@@ -314,7 +314,7 @@ func TestAfterRollback(t *testing.T) {
 	}
 }
 
-// TestForeignRecord checks that records are refused that name something else than a version, such as a file elsewhere.
+// TestForeignRecord checks that a record is refused if it names something other than a version, such as a file elsewhere.
 func TestForeignRecord(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"../state.db", "", "/etc/passwd", "000000000000-" + digestOf("b") + "-0123456789abcdef-x"} {
@@ -358,15 +358,15 @@ func TestTogether(t *testing.T) {
 	all.Wait()
 }
 
-// TestAgain puts back a version that was served before: then it is the version before the next one, and the last to be removed. A damaged version is
-// stored again.
+// TestAgain stores a version again that was served before. It becomes the newest version again, so that a rollback of the next one goes back to
+// it, and older ones are removed first. A damaged version is stored again.
 func TestAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := open(t, dir, 100, memory.New().Space(versions.Space))
 	keepAll(t, s, file, "good", "bad", "good", "worse")
 	if got := contents(t, s, file); got != "worse good bad" {
-		t.Errorf("the version before is not the one that was served before: got %s", got)
+		t.Errorf("the second version is not the one that was served just before: got %s", got)
 	}
 	keepAll(t, s, file, "c", "d", "good", "e")
 	if got := contents(t, s, file); got != "e good d c worse" {

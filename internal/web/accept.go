@@ -21,7 +21,7 @@ func Prefers(accept []string, mediaType string) bool {
 	return own.weight > plain.weight || own.weight == plain.weight && own.detail > plain.detail
 }
 
-// These are how specific an element of Accept is.
+// These say how specific an element of Accept is.
 const (
 	ofAll  = iota + 1 // "*/*"
 	ofKind            // "image/*"

@@ -25,8 +25,8 @@ type AccessOptions struct {
 	// Proxies are the addresses of trusted proxies in front of the service. They name the client of a request, and the log shows it. If empty, the
 	// peer of the connection is the client.
 	Proxies []netip.Prefix
-	// ProxyHeader is the one header in which they name the client, ForwardedFor or Forwarded. Any other header may come from the client itself. Empty
-	// means ForwardedFor.
+	// ProxyHeader is the one header in which the proxies name the client, ForwardedFor or Forwarded. Any other header may come from the client
+	// itself. Empty means ForwardedFor.
 	ProxyHeader string
 }
 
@@ -69,7 +69,7 @@ func NewAccess(o AccessOptions) (*Access, error) {
 			// So the answer does not depend on what a page asks for.
 			headers: []string{"*, Authorization"},
 			exposed: []string{"ETag, Mcp-Session-Id, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id"},
-			maxAge:  []string{"7200"}, // seconds; Chrome keeps it no longer
+			maxAge:  []string{"7200"}, // seconds; Chrome keeps an answer no longer than this
 			yes:     []string{"true"},
 		},
 	}
@@ -109,7 +109,8 @@ func (a *Access) check(r *http.Request, pages Pages) error {
 }
 
 // checkPage is check for the page alone. Pages of the service's own origin need no permission. For links, pictures and forms, a browser sends
-// requests without an Origin header, but says in Sec-Fetch-Site where they come from. It does not send that over plain HTTP to other machines.
+// requests without an Origin header, but says in Sec-Fetch-Site where they come from. It leaves Sec-Fetch-Site out over plain HTTP to other
+// machines.
 func (a *Access) checkPage(r *http.Request, pages Pages) error {
 	origins, sites := r.Header["Origin"], r.Header["Sec-Fetch-Site"]
 	switch {

@@ -291,7 +291,7 @@ func TestErrorsOfPages(t *testing.T) {
 	}
 }
 
-// TestAccess sends a request from a page of another origin to servers that allow more or less.
+// TestAccess sends a request from a page of another origin to servers with different access options.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	for i, test := range []struct {

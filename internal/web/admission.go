@@ -163,8 +163,8 @@ func (x *Exchange) Now() (*wasmtools.Generation, *wasmtools.Principal, error) {
 	return in.generation, in.principal, err
 }
 
-// checkBlind returns an error if any page may have made a browser send the request without this being visible: a GET without a token over plain HTTP
-// to another machine, as for a picture. A door may answer such a request, but no tool is called for it.
+// checkBlind returns an error if any page may have made a browser send the request, and nothing in the request would show it. That is a GET
+// without a token over plain HTTP to another machine, as for a picture. A door may answer such a request, but no tool is called for it.
 func (x *Exchange) checkBlind(p *wasmtools.Principal) error {
 	r := x.request
 	if r.Method != http.MethodGet && r.Method != http.MethodHead || p.Origin() != wasmtools.OriginOpen || x.pages() == PagesAll {

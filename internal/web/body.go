@@ -50,8 +50,8 @@ type boundedBody struct {
 	left int64
 }
 
-// boundBody bounds the body that the door sees, unless the door does so itself. The server's own request keeps the body that net/http made, by whose
-// type net/http knows whether the client waits for "100 Continue".
+// boundBody bounds the body that the door sees, unless the door does so itself. The server's own request keeps the body that net/http made: by
+// its type, net/http knows whether the client waits for "100 Continue".
 func (x *Exchange) boundBody() {
 	r := x.request
 	if x.at.policy.Unbounded || r.Body == nil || r.Body == http.NoBody {

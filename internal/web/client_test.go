@@ -43,10 +43,10 @@ func TestClientInLog(t *testing.T) {
 	}{
 		{"no header", "192.0.2.7:80", "", nil, "192.0.2.7"},
 		{"IPv6", "[2001:db8::7]:80", "", nil, "2001:db8::7"},
-		{"IPv6 of a link", "[fe80::1%eth0]:80", "", nil, "fe80::1%eth0"},
+		{"link-local IPv6", "[fe80::1%eth0]:80", "", nil, "fe80::1%eth0"},
 		{"IPv4 within IPv6", "[::ffff:192.0.2.7]:80", "", nil, "192.0.2.7"},
 		{"no address", "@", "", nil, ""},
-		{"a client that claims", "192.0.2.7:80", "", http.Header{"X-Forwarded-For": {"198.51.100.1"}}, "192.0.2.7"},
+		{"a client that names another address", "192.0.2.7:80", "", http.Header{"X-Forwarded-For": {"198.51.100.1"}}, "192.0.2.7"},
 		{"a client that claims to be a proxy", "192.0.2.7:80", "", http.Header{"X-Forwarded-For": {"198.51.100.1, 10.0.0.1"}}, "192.0.2.7"},
 		{"a proxy", "10.0.0.1:80", "", http.Header{"X-Forwarded-For": {"198.51.100.1"}}, "198.51.100.1"},
 		{"a proxy, within IPv6", "[::ffff:10.0.0.1]:80", "", http.Header{"X-Forwarded-For": {"198.51.100.1"}}, "198.51.100.1"},
@@ -68,7 +68,7 @@ func TestClientInLog(t *testing.T) {
 		{"nonsense of the client", "10.0.0.1:80", "", http.Header{"X-Forwarded-For": {"\x00\x1b[31m, 198.51.100.1"}}, "198.51.100.1"},
 
 		{"Forwarded", "127.0.0.1:80", "Forwarded", http.Header{"Forwarded": {"for=198.51.100.1;proto=https"}}, "198.51.100.1"},
-		{"Forwarded in other letters", "127.0.0.1:80", "Forwarded", http.Header{"Forwarded": {`By="x, y"; FOR="[2001:db8::1]:80"`}}, "2001:db8::1"},
+		{"Forwarded in capitals", "127.0.0.1:80", "Forwarded", http.Header{"Forwarded": {`By="x, y"; FOR="[2001:db8::1]:80"`}}, "2001:db8::1"},
 		{"Forwarded, two proxies", "127.0.0.1:80", "Forwarded", http.Header{"Forwarded": {"for=198.51.100.1", `for="[fd00::1]"`}}, "198.51.100.1"},
 		{"Forwarded, a spoof", "127.0.0.1:80", "Forwarded", http.Header{"Forwarded": {"for=203.0.113.66, for=198.51.100.1"}}, "198.51.100.1"},
 		{"Forwarded, a spoof with a quote", "127.0.0.1:80", "Forwarded", http.Header{"Forwarded": {`for="203.0.113.66, for=198.51.100.1`}}, "198.51.100.1"},

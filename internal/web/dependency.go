@@ -60,7 +60,8 @@ type dependency struct {
 }
 
 // dependenciesOf splits dependencies into their methods. The Principal method of an auth.Authenticator includes its Check, and looking up a token
-// twice would cost a tenth of a call, so Check is left out. A type that embeds an Authenticator may have a Check of its own, so both are called.
+// twice would cost a tenth of a call, so Check is left out. But a type that embeds an Authenticator may have a Check of its own, so its Check and
+// its Principal method are both called.
 func dependenciesOf(all []Dependency) []dependency {
 	found := make([]dependency, len(all))
 	for i, d := range all {

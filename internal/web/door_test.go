@@ -88,7 +88,7 @@ func TestSecondDoor(t *testing.T) {
 		level                    string // level of the log line
 	}{
 		{"REST", "POST", "/toys/echo", `{"a":1}`, nil, 200, `{"a":1}`, "Cache-Control", "no-store", "INFO"},
-		{"REST of a path that begins alike", "GET", "/toy.apibox", "", nil, 404, `{"detail":"Not Found","code":"not_found"}`, "", "", "INFO"},
+		{"a path that begins like the door's", "GET", "/toy.apibox", "", nil, 404, `{"detail":"Not Found","code":"not_found"}`, "", "", "INFO"},
 		{"the document", "GET", "/toy.api", "", nil, 200, `["car","ball"]`, "Etag", `"two"`, "INFO"},
 		{"the document, known", "GET", "/toy.api", "", []string{"If-None-Match", `"one", W/"two"`}, 304, "", "Vary", "Authorization", "INFO"},
 		{"another method", "DELETE", "/toy.api", "", nil, 405, `{"detail":"Method Not Allowed","code":"method_not_allowed"}`, "Allow", "GET, HEAD, OPTIONS", "INFO"},

@@ -161,7 +161,7 @@ func TestPackedOnce(t *testing.T) {
 			return keeps
 		})
 		if ask(mux); s.written.Swap(0) != 1 {
-			t.Error("a client that takes nothing compressed has it made")
+			t.Error("the compressed form is made for a client that does not accept it")
 		}
 		var all sync.WaitGroup
 		for range 8 {
@@ -193,7 +193,7 @@ func FuzzAcceptEncoding(f *testing.F) {
 			t.Errorf("%q: got %d, want 200", field, got.Code)
 		}
 		if packed := got.Result().Header.Get("Content-Encoding") == "gzip"; packed && !strings.Contains(strings.ToLower(field), "gzip") && !strings.Contains(field, "*") {
-			t.Errorf("%q: got gzip, which is not in it", field)
+			t.Errorf("%q: got gzip, which the header does not name", field)
 		}
 	})
 }

@@ -182,6 +182,6 @@ func TestHostileRequestID(t *testing.T) {
 		seen[got] = true
 	}
 	if got := web.RequestID(t.Context()); got != "" {
-		t.Errorf("a context of nobody has the id %q", got)
+		t.Errorf("a context that no Mux has made has the id %q", got)
 	}
 }

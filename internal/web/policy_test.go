@@ -72,7 +72,7 @@ func TestPolicies(t *testing.T) {
 		{"open: a token", closed, web.Policy{Open: true}, token, 200, `"token-1 may * as "`},
 		{"open: nothing", closed, web.Policy{Open: true}, "", 200, `"nobody may  as "`},
 		{"open: a wrong token", closed, web.Policy{Open: true}, "Authorization: Bearer bad", 200, `"nobody may  as "`},
-		{"open, as everything is", open, web.Policy{Open: true}, "", 200, `"everybody may * as "`},
+		{"open, where no credentials are required", open, web.Policy{Open: true}, "", 200, `"everybody may * as "`},
 		{"admin: every tool is not the role", closed, web.Policy{Role: wasmtools.RoleAdmin}, token, 403, "forbidden"},
 		{"admin: a scope of that name is not the role", closed, web.Policy{Role: wasmtools.RoleAdmin}, "X-Badge: ann:admin", 403, "forbidden"},
 		{"admin: another role", closed, web.Policy{Role: wasmtools.RoleAdmin}, "X-Badge: ann:*:admin:read", 403, "forbidden"},
@@ -105,11 +105,12 @@ func TestPolicies(t *testing.T) {
 	if !panics(func() {
 		web.NewMux(web.Options{}).Mount("/admin", guarded{policied{web.Policy{Open: true, Role: "admin"}}})
 	}) {
-		t.Error("a door that is open and asks for a role is mounted")
+		t.Error("Mount accepts a door that is open and asks for a role")
 	}
 }
 
-// TestNoMadeUpChallenge has a condition that refuses requests without saying what would meet it: clients must not be sent to look for a token.
+// TestNoMadeUpChallenge has a dependency that refuses requests without saying which credentials it wants. The answer must not tell clients to get
+// a token.
 func TestNoMadeUpChallenge(t *testing.T) {
 	t.Parallel()
 	mux := web.NewMux(web.Options{Dependencies: []web.Dependency{plain{&wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: "no badge"}}}})

@@ -99,9 +99,9 @@ func TestPrincipalOfRequest(t *testing.T) {
 		{"a principal and an error", []web.Dependency{fails}, nil, "internal", "no connection to the directory of users"},
 		{"a panic", []web.Dependency{breaks}, nil, "internal", "panic: odd"},
 		{"an error before", []web.Dependency{plain{errors.New("closed")}, renamed}, nil, "internal", "closed"},
-		{"a Check around a Bearer's refuses", []web.Dependency{strict{bearer(t, "first-secret")}}, []string{good}, `{"detail":"not strict","code":"unauthorized"}`, ""},
-		{"a Check that asks for less does not let in", []web.Dependency{lenient{bearer(t, "first-secret")}}, nil, `{"detail":"Invalid or missing bearer token","code":"unauthorized"}`, ""},
-		{"a Check around a Bearer's", []web.Dependency{strict{bearer(t, "first-secret")}}, []string{good, "X-Strict: yes"}, `"token-1 by token may *"`, "principal=token-1"},
+		{"a stricter Check refuses", []web.Dependency{strict{bearer(t, "first-secret")}}, []string{good}, `{"detail":"not strict","code":"unauthorized"}`, ""},
+		{"a more lenient Check lets nobody in", []web.Dependency{lenient{bearer(t, "first-secret")}}, nil, `{"detail":"Invalid or missing bearer token","code":"unauthorized"}`, ""},
+		{"a stricter Check agrees", []web.Dependency{strict{bearer(t, "first-secret")}}, []string{good, "X-Strict: yes"}, `"token-1 by token may *"`, "principal=token-1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -159,7 +159,7 @@ func (r *refusals) write(what refused, t *tally) {
 	r.log.LogAttrs(context.Background(), what.level(), "further requests refused", attrs...)
 }
 
-// writeEnd logs that the refusals have ended, if they were the operator's concern.
+// writeEnd logs that the refusals have ended, if their level is WARN or higher.
 func (r *refusals) writeEnd(what refused, t *refusal) {
 	if what.level() < slog.LevelWarn {
 		return

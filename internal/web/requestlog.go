@@ -40,7 +40,7 @@ func levelOf(x *Exchange) slog.Level {
 	return level
 }
 
-// slow is the duration from which the log says where a call has spent its time.
+// slow is how long a call must take for its log line to say where the time was spent.
 const slow = 500 * time.Millisecond
 
 // A Phase is a part of a call.

@@ -15,15 +15,15 @@ const (
 	defaultStreamWrite = 10 * time.Second
 	// streamPart is how many bytes of a stream share one time limit. With the default limit, a client that reads 6.4 KiB a second is fast enough.
 	streamPart = 64 << 10
-	// lastingBuffer is how many unread bytes of a lasting stream the system may buffer. By default it would buffer megabytes. An HTTP/2 connection
-	// with such streams has sharedBuffer, since large answers use it, too.
+	// lastingBuffer is how many unread bytes of a lasting stream the system may buffer. By default it would buffer megabytes. For an HTTP/2
+	// connection with such streams, the bound is sharedBuffer, since large answers use the connection, too.
 	lastingBuffer, sharedBuffer = 64 << 10, 256 << 10
 )
 
 // errStreamsEnd is the cause of a stream's context after EndStreams.
 var errStreamsEnd = errors.New("the service ends its streams")
 
-// A stream is a response that may take any time, as long as the client reads it.
+// A stream is a response that may take any amount of time, as long as the client reads it.
 type stream struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc

@@ -39,8 +39,8 @@ type Options struct {
 	Access *Access
 	// Dependencies are checked in the given order. The first refusal is the answer.
 	Dependencies []Dependency
-	// Table is the doors' table. What a request sees of it, and the request's principal, belong to one moment. If the Value of its configuration is
-	// an [Admitter], that replaces Access and Dependencies. If nil, the doors manage their own tables.
+	// Table is the doors' table. What a request sees of it, and the request's principal, belong to one moment. If the Value of its configuration
+	// is an [Admitter], that replaces Access and Dependencies. If Table is nil, the doors manage their own tables.
 	Table *wasmtools.RouteTable
 	// Closed returns an error once no new requests are to be answered, except probes. It is called concurrently. If nil, requests are always
 	// answered.
@@ -75,7 +75,7 @@ type Mux struct {
 	ready       func() error
 	condition   func() Condition
 	fixed       headers
-	began       time.Time // when the Mux was made: a duration since then takes less than a time
+	began       time.Time // when the Mux was made; durations since then take less memory than times
 	mounts      []mount   // the longest prefixes first
 	streams     streams
 	streamWrite time.Duration

@@ -33,7 +33,7 @@ func TestWrite(t *testing.T) {
 func TestWriteKeeps(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		t.Skip("modes and links are other ones there")
+		t.Skip("Windows has other modes and links")
 	}
 	dir := t.TempDir()
 	file := testkit.Put(t, dir, "v1/a.wasm", "old")

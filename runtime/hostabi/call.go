@@ -11,8 +11,8 @@ import (
 // A Call is one run of a guest, as host functions see it: the guest's memory, its budget and its grants. A function uses it on the
 // goroutine that it is called on, and not after it has returned.
 //
-// A run serves a call, or it is a start, which brings a guest to the point where calls can begin, and is the same for all of them. A start
-// has no grants.
+// A run either serves a call or is a start. A start brings a guest to the point where calls can begin. All calls share the same start, and it has
+// no grants.
 type Call hostcall.Call
 
 // run is the same memory as the Call, so that calling a function allocates nothing.
@@ -37,8 +37,8 @@ func (c *Call) Deadline() time.Time { return c.run().Deadline() }
 // the run.
 func (c *Call) Wait(f func(ctx context.Context)) { c.run().Wait(f) }
 
-// Charge counts work of the host like instructions of the guest, in nanoseconds of a fixed estimate. Without it a guest could make the host
-// work for long with a few instructions. It ends the call if its time or its fuel is used up.
+// Charge counts work of the host like instructions of the guest, in nanoseconds of a fixed estimate. Without it, a guest could make the host work
+// for a long time with a few instructions. It ends the call if its time or its fuel is used up.
 func (c *Call) Charge(nanos int) { c.run().Charge(nanos) }
 
 // Hold makes the account of the process count n bytes of the host's memory for the call, until it ends: bodies, answers, and whatever else
@@ -57,9 +57,9 @@ func (c *Call) Log(level slog.Level, source string, line []byte) bool {
 	return c.run().Log(level, source, line)
 }
 
-// Progress reports how much of its work the guest has done, to those who listen to the call. total is how much there is to do, 0 if the
-// guest does not know. A report without further progress is dropped. One that comes too soon after the last is kept until it is due, or
-// replaced by the next one. Progress reports true if somebody was notified now.
+// Progress reports how much of its work the guest has done, to those who listen to the call. total is how much there is to do, 0 if the guest
+// does not know. A report without further progress is dropped. A report that comes too soon after the last one is kept until it is due, unless
+// another one replaces it before that. Progress reports true if somebody was notified now.
 func (c *Call) Progress(done, total float64, message []byte) (told bool) {
 	return c.run().Progress(done, total, message)
 }

@@ -90,7 +90,7 @@ func TestConsoleAdmin(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, server, module)
-	for _, next := range []byte{'1', '2'} { // each version has another section with the name x
+	for _, next := range []byte{'1', '2'} { // each version has a section x with different content
 		put(t, server, append(module[:len(module):len(module)], 0, 3, 1, 'x', next))
 	}
 	p.pageOf("versions", "Versions")

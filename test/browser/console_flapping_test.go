@@ -54,7 +54,7 @@ func TestConsoleFlapping(t *testing.T) {
 	p := open(t, s.URL, "/console")
 	p.tolerate("/admin/v1/self")
 	p.until(`/The list was read ([3-9]|\d\d) times/.test(document.body.innerText)`)
-	if n := together.Load(); n > 1 { // the page's first list and the first change may meet
+	if n := together.Load(); n > 1 { // the page's first list and the first change may come at the same time
 		t.Errorf("%d of %d lists were requested before the previous one had come", n, asked.Load())
 	}
 }

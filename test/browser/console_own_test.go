@@ -143,7 +143,7 @@ func TestConsoleOwn(t *testing.T) {
 	admin.check()
 }
 
-// TestConsoleRate limits the calls of a token after it was made, makes a narrower one with it, and asks why it may call which tools.
+// TestConsoleRate limits the calls of a token after it was made, makes a narrower one with it, and asks which tools it may call, and why.
 func TestConsoleRate(t *testing.T) {
 	t.Parallel()
 	settings, weather := personal()

@@ -22,7 +22,7 @@ window.fetch = async (url, o) => {
 };
 window.release = () => { held = []; waiting.splice(0).forEach((go) => go()); return new Promise((done) => setTimeout(() => done(true), 300)); };`
 
-// TestConsoleSignOut signs out while answers that would sign in again are still in flight, and which arrive although they were cancelled.
+// TestConsoleSignOut signs out while answers that would sign in again are still in flight. They arrive although their requests were cancelled.
 func TestConsoleSignOut(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, administered(), add(), divide()), "/console")

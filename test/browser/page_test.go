@@ -269,7 +269,7 @@ func (p *page) scheme(colours string, width int64) {
 	p.t.Helper()
 	p.do(command(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 900, DeviceScaleFactor: 1}),
 		command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: colours}}}))
-	// The page gets the change before the second next frame.
+	// The page gets the change within the next two frames.
 	eval[bool](p, "new Promise((yes) => requestAnimationFrame(() => requestAnimationFrame(() => yes(true))))")
 }
 

@@ -254,7 +254,7 @@ var states = []state{
 
 // TestNothingWithoutBoth makes guests in each language call each function of each capability. A function must work only if the tool declares the
 // need and was granted it, whatever else it declares and was granted. The host decides that and knows no languages, so one guest is tried in all
-// states. The others are tried in two, which show that their SDK passes on what the host allows, and what it refuses.
+// states. The other guests are tried in two states, which show that their SDKs pass on what the host allows and what it refuses.
 func TestNothingWithoutBoth(t *testing.T) {
 	t.Parallel()
 	for _, language := range languages {
@@ -290,7 +290,7 @@ func newGuest(t *testing.T, w *world, module []byte) *guest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(m.Close) // until the end of the test it keeps the code, which guests with other manifests share
+	t.Cleanup(m.Close) // m stays open until the end of the test, and keeps the code that guests with other manifests share
 	if err := m.Describe(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +360,7 @@ func (g *guest) try(t *testing.T, p probe, s state) {
 		t.Errorf("%s, %s: missing %q, want %q", p.tool, s.name, lacking.Of(tool), kinds[p.kind].missing(g.world))
 	}
 	if g.world.visits.Load() != visits || g.world.calls.Load() != calls {
-		t.Errorf("%s, %s: the use was refused, and has reached the server or the other tool", p.tool, s.name)
+		t.Errorf("%s, %s: the use was refused, but it has reached the server or the other tool", p.tool, s.name)
 	}
 	if got := fmt.Sprint(string(result), err); strings.Contains(got, secretText) || strings.Contains(got, fileText) {
 		t.Errorf("%s, %s: the use was refused, but got %s", p.tool, s.name, got)

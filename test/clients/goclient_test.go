@@ -54,7 +54,7 @@ func TestGoClient(t *testing.T) {
 }
 
 // TestNamespaceClient generates a client from the document of one namespace, and calls the one tool that its caller may call:
-// testdata/namespace/main.go says what it expects. The document says nothing about the namespace's other tool, nor of other namespaces.
+// testdata/namespace/main.go says what it expects. The document says nothing about the namespace's other tool or about other namespaces.
 func TestNamespaceClient(t *testing.T) {
 	t.Parallel()
 	tools := t.TempDir()

@@ -62,7 +62,7 @@ func TestSchemathesis(t *testing.T) {
 	})
 }
 
-// schemathesis runs it on a service. The seed is fixed: a test finds the same today and tomorrow.
+// schemathesis runs the program of that name on a service. The seed is fixed, so that each run finds the same faults.
 func schemathesis(t *testing.T, s *service, arguments ...string) {
 	t.Helper()
 	settings, err := filepath.Abs(filepath.Join("testdata", "schemathesis.toml"))

@@ -110,8 +110,8 @@ func start(t *testing.T, directory, settings string) *service {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "toolsrv.toml")
-	// With the cache that toolsrv build has filled: otherwise a first call of a Go tool that is compiled at the same time as others could exceed its
-	// time limit.
+	// The server uses the cache that toolsrv build has filled. Otherwise a Go tool would be compiled at the same time as others, and its first
+	// call could exceed its time limit.
 	text := fmt.Sprintf("[server]\naddress = '127.0.0.1:0'\n[tools]\ndirectory = '%s'\n[auth]\ntokens = ['%s']\n%s\n", directory, token, settings)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

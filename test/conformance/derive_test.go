@@ -19,8 +19,8 @@ type judged struct {
 	Accepted, Refused []json.RawMessage
 }
 
-// TestDerivedSchemas validates the values of testdata/derive with their schemas: with the library, with an implementation that is not ours, and with
-// the server. That the SDKs derive these schemas is tested beside them.
+// TestDerivedSchemas validates the values of testdata/derive with their schemas: with the library, with an implementation that is not ours, and
+// with the server. The SDKs' own tests check that the SDKs derive these schemas.
 func TestDerivedSchemas(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../testdata/derive/*.json")

@@ -7,7 +7,7 @@ import (
 	"reflect"
 )
 
-// same reports whether two JSON texts have equal values; no text equals only no text.
+// same reports whether two JSON texts have equal values; an empty text equals only another empty text.
 func same(a, b []byte) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return len(a) == len(b)

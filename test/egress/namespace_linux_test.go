@@ -222,7 +222,7 @@ func exists(path string) bool {
 	return !errors.Is(err, os.ErrNotExist)
 }
 
-// serve counts connections as hits. A request to /to?place is redirected there.
+// serve counts connections as hits. A request to /to?place is redirected to that place.
 func (w *world) serve(t *testing.T, l net.Listener) {
 	s := &http.Server{
 		ConnState: func(_ net.Conn, state http.ConnState) {

@@ -22,8 +22,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
-// caller is a tool that passes its arguments, without their quotes, to a function of an import module, such as the name of a sensor. It returns the
-// answer as its result, or as its failure.
+// caller is a tool whose argument is a string, such as the name of a sensor. It passes the string, without the quotes, to a function of an import
+// module, and returns the answer as its result or as its failure.
 func caller(module, function string) []byte {
 	const i32 = 0x7f
 	signature := func(params, results int) []byte {

@@ -53,7 +53,7 @@ func (r *rule) Keys(string) key.Table {
 
 func (r *rule) Shown() []key.Shown { return []key.Shown{key.Listed("x-sensors", r.sensors)} }
 
-// grant returns those of the names that a tool needs which it was granted. A value of a comparable type needs no method Equal.
+// Of the names that a tool needs, grant returns those that the tool was granted. A value of a comparable type needs no method Equal.
 func grant(_ string, n wasmtools.Need, matching []capability.Given) (value any, missing []wasmtools.Missing) {
 	var granted names
 	for _, name := range n.Words {

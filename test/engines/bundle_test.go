@@ -106,7 +106,7 @@ func TestBundle(t *testing.T) {
 	if string(manifest) != want {
 		t.Errorf("got  %s\nwant %s", manifest, want)
 	}
-	for range 2 { // each call finds the same state: that after the start, in which the tool was called once, for the example
+	for range 2 { // each call begins with the state after the start, in which the tool was already called once, for the example
 		if got, err := s.with(t, 0, `{"name": "Ada"}`); err != nil || got != `"Hello, Ada!"` {
 			t.Errorf("got %s, %v", got, err)
 		}

@@ -91,7 +91,8 @@ def run() -> Any:
 	}
 }
 
-// TestPythonRandom compares the random values of calls that begin with one snapshot, which has drawn values in an example before.
+// TestPythonRandom compares the random values of calls that begin with the same snapshot. Before the snapshot was made, an example had drawn some
+// random values.
 func TestPythonRandom(t *testing.T) {
 	t.Parallel()
 	s := python(t, `
@@ -297,7 +298,7 @@ def run() -> Any:
 	}
 }
 
-// TestPythonWarmUp checks that examples log nothing while they only warm a tool up.
+// TestPythonWarmUp checks that examples log nothing while they are run only to warm up a tool.
 func TestPythonWarmUp(t *testing.T) {
 	t.Parallel()
 	s := python(t, `

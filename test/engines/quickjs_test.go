@@ -56,11 +56,13 @@ var (
 	importOwn    = regexp.MustCompile(`(?m)^import \* as (std|os) from "qjs:(std|os)";`)
 	negative     = regexp.MustCompile(`(?s)/\*---.*negative:.*type: (\w+).*---\*/`)
 	isModule     = regexp.MustCompile(`(?m)^(import|export)\b`)
-	// localDates are assertions about the form in which QuickJS-ng writes dates for people. The engine writes them like ECMA-402, Node and browsers.
+	// localDates are assertions about the form in which QuickJS-ng writes dates for people. The engine writes dates as ECMA-402, Node and
+	// browsers do.
 	localDates = regexp.MustCompile(`(?m)^ *assert\(new Date\("[^"]*"\)\.toLocaleString\(\), .*$`)
 )
 
-// around replaces the functions that the interpreter's own program gives its tests. Of those about the internal form of a string, the tests only check that they exist.
+// around replaces the functions that the interpreter's own program gives its tests. For the functions that report the internal form of a
+// string, the tests only check that they exist.
 const around = `globalThis.print = () => {}; globalThis.gc = () => { for (let i = 0; i < 200000; i++) { const a = {}; a.a = a; } }; globalThis.__std = { gc }; globalThis.__os = { platform: "wasi" }; globalThis.qjs = { getStringKind: (s) => Number(s.length > 512) };`
 
 // TestQuickJS runs QuickJS-ng's own tests in the sandbox.
@@ -90,7 +92,7 @@ func TestQuickJS(t *testing.T) {
 			t.Parallel()
 			source := localDates.ReplaceAllString(string(testkit.Read(t, file)), "")
 			if isModule.MatchString(source) {
-				// The code stays on the same lines and columns, which some tests check.
+				// The code keeps its lines and columns, since some tests check them.
 				source = importAssert.ReplaceAllString(source, "const $1 = (0, eval)("+strings.ReplaceAll(asserts, "$", "$$")+");")
 				source = importOwn.ReplaceAllString(source, "const $1 = globalThis.__$2;")
 			} else {
@@ -108,7 +110,7 @@ func TestQuickJS(t *testing.T) {
 	t.Logf("%d of %d files ran", ran, len(files))
 }
 
-// TestParser lets the engine parse TC39's programs for parsers, valid and invalid ones.
+// TestParser lets the engine parse TC39's parser tests, which are valid and invalid programs.
 func TestParser(t *testing.T) {
 	t.Parallel()
 	dir := needFetched(t, "parser")
@@ -116,7 +118,7 @@ func TestParser(t *testing.T) {
 	for _, kind := range []string{"pass", "pass-explicit", "early", "fail"} {
 		files, err := filepath.Glob(filepath.Join(dir, kind, "*.js"))
 		if err != nil || len(files) < 100 {
-			t.Fatalf("%d programs that %s, %v", len(files), kind, err)
+			t.Fatalf("found %d programs of the kind %s, and the error %v", len(files), kind, err)
 		}
 		cases[kind] = map[string]string{}
 		for _, file := range files {
@@ -167,11 +169,11 @@ export const test = tool({ description: "Parses.", parameters: { type: "object" 
 				t.Errorf("%s/%s: valid is %v, want %v (%s): %q", kind, name, isValid[name], want, reason, programs[name])
 			}
 		}
-		t.Logf("%s: %d of %d as they should be", kind, len(programs)-wrong, len(programs))
+		t.Logf("%s: %d of %d programs are right", kind, len(programs)-wrong, len(programs))
 	}
 }
 
-// misparsed are the programs that the engine accepts or refuses differently from TC39's tests, by the reason.
+// misparsed are the programs about whose validity the engine and TC39's tests disagree, with the reasons.
 var misparsed = func() map[string]string {
 	byName := map[string]string{}
 	for reason, names := range map[string]string{
@@ -242,10 +244,10 @@ export const test = tool({ description: "Tests URLs.", parameters: { type: "obje
 			t.Errorf("%s: %s", name, what)
 		}
 	}
-	// The data is older than two changes of the standard: ^ is written as %5E in a path, and of spaces at the end of an opaque path the
-	// last is written as %20.
+	// The data predates two changes of the standard. Now ^ is written as %5E in a path. If an opaque path ends in spaces, the last one
+	// is written as %20.
 	if got.Count < 1000 || len(got.Wrong) > 11 {
 		t.Errorf("%d of %d are wrong", len(got.Wrong), got.Count)
 	}
-	t.Logf("%d of %d as they should be", got.Count-len(got.Wrong), got.Count)
+	t.Logf("%d of %d are right", got.Count-len(got.Wrong), got.Count)
 }

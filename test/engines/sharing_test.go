@@ -13,8 +13,9 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// TestFurtherTools checks how much memory a further tool of the same engine takes, without the code, which is compiled and counted only once. The memory account's
-// figure does not depend on the machine's load. On systems that don't tell which pages were written, snapshots are complete copies.
+// TestFurtherTools checks how much memory a further tool of the same engine takes, apart from the code, which is compiled and counted only
+// once. The memory account's figure does not depend on the machine's load. On systems that don't tell which pages were written, snapshots
+// are complete copies.
 func TestFurtherTools(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: not with -short")

@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// bundleOf writes a bundle by hand, so that it can be wrong.
+// bundleOf builds a bundle from its parts, so that a test can make it invalid.
 func bundleOf(magic string, count uint32, files ...engine.File) []byte {
 	b := binary.LittleEndian.AppendUint32([]byte(magic), count)
 	for _, f := range files {
@@ -49,8 +49,8 @@ func TestDamagedBundle(t *testing.T) {
 		"no files":                bundleOf("TSB1", 0),
 		"a file too many":         bundleOf("TSB1", 2, good), // an empty name
 		"four billion files":      bundleOf("TSB1", 0xffffffff, good),
-		"a name behind the end":   lengths(capacity, 1),
-		"data behind the end":     lengths(4, capacity-20),
+		"a name beyond the end":   lengths(capacity, 1),
+		"data beyond the end":     lengths(4, capacity-20),
 		"a name that wraps":       lengths(0xffffffff, 1),
 		"data that wrap":          lengths(4, 0xffffffff),
 		"both wrap":               lengths(0x80000000, 0x80000000),
@@ -180,7 +180,7 @@ func TestCallsOfAScript(t *testing.T) {
 			t.Fatal(err)
 		}
 		if seen[i].Ran != 0 {
-			t.Errorf("%d timers of the start ran in a call", seen[i].Ran)
+			t.Errorf("%d timers that were set during loading ran in a call", seen[i].Ran)
 		}
 		if seen[i].Clock > 60000 {
 			t.Errorf("performance.now() is %v: it counts from a time before the call", seen[i].Clock)
@@ -191,11 +191,11 @@ func TestCallsOfAScript(t *testing.T) {
 			t.Errorf("random number %d is the same in two calls: %v", i, seen[0].Drawn[i])
 		}
 	}
-	if h.log.Count("msg=example") != 4 { // each number is drawn twice in a call
-		t.Errorf("the log has what the example said while it warmed the script: %s", h.log)
+	if h.log.Count("msg=example") != 4 { // each of the two calls logs it twice
+		t.Errorf("the log has what the example logged while it warmed up the script: %s", h.log)
 	}
 	if h.log.Count("msg=loaded") == 0 {
-		t.Errorf("the log lacks what the script said when it was loaded: %s", h.log)
+		t.Errorf("the log lacks what the script logged when it was loaded: %s", h.log)
 	}
 	for number, want := range map[int32]string{1: "never settled", 2: "TypeError: left alone", 4: "EvalError: in a timer", 5: "EvalError: in a job"} {
 		if out, failed := call(number, limits.Limits{}); failed == nil || failed.Outcome != sandbox.ToolError || failed.Status != 500 && want != "" {

@@ -50,8 +50,8 @@ func checkDocument(t *testing.T, table *wasmtools.RouteTable) {
 	checkArrays(t, w.Body.String(), paths...)
 }
 
-// checkArrays fails if an array's schema in a document has no items: generators of clients ignore such a schema, or drop the answer that contains it.
-// The document must have these paths.
+// checkArrays fails if an array's schema in a document has no items: client generators ignore such a schema, or drop the answer that
+// contains it. The document must have the given paths.
 func checkArrays(t *testing.T, document string, paths ...string) {
 	t.Helper()
 	var read map[string]any

@@ -198,11 +198,11 @@ func checkHard(t *testing.T, table *wasmtools.RouteTable) {
 		{"a megabyte of rows", "/csv/query", fmt.Sprintf(`{"csv": "a\n%s", "limit": 10000}`, strings.Repeat(`1\n`, 340_000)), `"next_offset":10000`},
 		{"a megabyte of commas", "/csv/query", fmt.Sprintf(`{"csv": %q}`, strings.Repeat(",", 1<<20-300)), `!more than 10000 cells`},
 		{"a megabyte of quotes", "/csv/query", fmt.Sprintf(`{"csv": "%s"}`, strings.Repeat(`\"`, 500_001)), `!Line 1`},
-		{"every place of a megabyte", "/regex/extract", fmt.Sprintf(`{"pattern": "((((x*))))", "text": %q, "limit": 10000}`, strings.Repeat("a", 1<<20-300)), `"more":true`},
+		{"a match at every place in a megabyte", "/regex/extract", fmt.Sprintf(`{"pattern": "((((x*))))", "text": %q, "limit": 10000}`, strings.Repeat("a", 1<<20-300)), `"more":true`},
 		{"many replaced", "/regex/replace", fmt.Sprintf(`{"pattern": "a", "replacement": "b", "text": %q}`, strings.Repeat("a", 100_000)), `"count":100000`},
 		{"a costly expression", "/regex/extract", fmt.Sprintf(`{"pattern": "(?:a?){1000}[ab]{0,1000}x$", "text": %q}`, strings.Repeat("a", 300)+"b"), `"more":false`},
 		{"a deep expression", "/regex/extract", `{"pattern": "` + strings.Repeat("(a", 30) + strings.Repeat(")*", 30) + `", "text": "aaaa"}`, `"more":false`},
-		{"a loop of a template", "/template/render", `{"template": "{{range 1000000000}}{{end}}"}`, `!more than 100000 steps`},
+		{"a loop in a template", "/template/render", `{"template": "{{range 1000000000}}{{end}}"}`, `!more than 100000 steps`},
 		{"a template that calls itself", "/template/render", `{"template": "{{define \"a\"}}{{template \"a\"}}{{end}}{{template \"a\"}}"}`, `!more than 50 levels deep`},
 		{"a large result of a template", "/template/render", `{"template": "{{range 50000}}xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx{{end}}", "max_bytes": 2000000}`, `xxxxxxxxxx`},
 		{"a template of a megabyte of data", "/template/render", fmt.Sprintf(`{"template": "{{len .a}}", "data": {"a": [%s0]}}`, strings.Repeat("0,", 500_000)), `"500001"`},
@@ -237,7 +237,7 @@ func nested(n int) string {
 	return out.String()
 }
 
-// numbers returns a text of numbers with about n bytes.
+// numbers returns about n bytes of text, which consists of numbers.
 func numbers(n int) string {
 	words := &strings.Builder{}
 	for i := 0; words.Len() < n; i++ {

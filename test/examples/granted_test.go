@@ -74,7 +74,7 @@ func TestTinyGoGranted(t *testing.T) {
 	}
 }
 
-// checkGranted serves the examples, those in Go built by build, without grants and with them.
+// checkGranted serves the examples without grants, and then with them. The function build builds those in Go.
 func checkGranted(t *testing.T, build func(name string) []byte) {
 	t.Helper()
 	folder := t.TempDir()
@@ -94,7 +94,7 @@ func checkGranted(t *testing.T, build func(name string) []byte) {
 	checkServed(t, folder, api)
 }
 
-// checkServed serves the folder tools, whose tools reach the services at api.
+// checkServed serves the tools in the folder "tools". They reach the services at api.
 func checkServed(t *testing.T, folder, api string) {
 	t.Helper()
 	const tools = "[server]\naddress = \"127.0.0.1:0\"\n[tools]\ndirectory = \"tools\"\n[limits]\ntimeout = \"1m\"\n"

@@ -17,7 +17,7 @@ import (
 )
 
 // buildPlain builds examples/plain-go like any Go program, embeds its manifest, and puts it beside the examples/plain-c module in git (make
-// example-c-check compares that with its source).
+// example-c-check compares that module with its source).
 func buildPlain(t *testing.T, tools string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "plain.wasm")
@@ -74,7 +74,8 @@ func checkPlain(t *testing.T, table *wasmtools.RouteTable) {
 	}
 }
 
-// TestPlainCParser gives the C program input that no schema would accept: each is refused with a sentence, and none breaks the program.
+// TestPlainCParser gives the C program input that no schema would accept: each input is refused with a message, and none breaks the
+// program.
 func TestPlainCParser(t *testing.T) {
 	t.Parallel()
 	engine := sandboxtest.Engine(t, sandbox.Config{Paranoid: true, CacheDir: sandboxtest.CodeDir()})
@@ -101,7 +102,7 @@ func TestPlainCParser(t *testing.T) {
 		{"unknown escape", `{"a": "\x"}`, "unknown escape"},
 		{"half a pair", `{"a": "\ud83d"}`, "surrogate"},
 		{"the second half", `{"a": "\ude00\ud83d"}`, "surrogate"},
-		{"two first halves of a pair", `{"a": "\ud83d\ud83d"}`, "surrogate"},
+		{"the first half of a pair, twice", `{"a": "\ud83d\ud83d"}`, "surrogate"},
 		{"control character", "{\"a\": \"\n\"}", "control character"},
 		{"cut UTF-8", "{\"a\": \"\xf0\x9f\"}", "UTF-8"},
 		{"cut UTF-8 at the end", "{\"a\": \"\xf0\x9f", "UTF-8"},

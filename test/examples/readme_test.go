@@ -43,7 +43,7 @@ func checkReadmes(t *testing.T, table *wasmtools.RouteTable, endings ...string) 
 			text := string(testkit.Read(t, readme))
 			calls := append(curl.FindAllStringSubmatch(text, -1), row.FindAllStringSubmatch(text, -1)...)
 			if len(calls) == 0 || len(calls) < strings.Count(text, "curl ") {
-				t.Errorf("found %d calls, want at least one, and every line with curl", len(calls))
+				t.Errorf("found %d calls, want at least one, and one for each line with curl", len(calls))
 			}
 			for _, c := range calls {
 				path, arguments, want := c[1], c[2], strings.TrimSpace(c[3])

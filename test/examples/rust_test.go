@@ -64,7 +64,7 @@ func TestRustExamples(t *testing.T) {
 	checkDocument(t, table)
 	for _, route := range table.Tools() {
 		if said := route.Tool.Annotations; route.Tool.Title == "" || said.ReadOnly == nil || said.OpenWorld == nil {
-			t.Errorf("%s has no title, or does not say what it does to the world", route.Tool.Path())
+			t.Errorf("%s has no title, or lacks an annotation about its effects", route.Tool.Path())
 		}
 		if len(route.Tool.Examples) == 0 {
 			t.Errorf("%s has no examples", route.Tool.Path())
@@ -111,7 +111,7 @@ func TestRustHostile(t *testing.T) {
 		{"calc: powers", "/calc/evaluate", text("expression", strings.Repeat("2^", 4999)+"2"), "too_deep"},
 		{"calc: signs", "/calc/evaluate", text("expression", strings.Repeat("-", 9999)+"1"), ""},
 		{"calc: choices", "/calc/evaluate", text("expression", "choose(9e15, 4.5e15)"), "overflow"},
-		{"calc: beyond the schema", "/calc/evaluate", text("expression", strings.Repeat("1+", most/2)), "invalid_arguments"},
+		{"calc: longer than the schema allows", "/calc/evaluate", text("expression", strings.Repeat("1+", most/2)), "invalid_arguments"},
 		{"calc: a long number", "/calc/evaluate", text("expression", strings.Repeat("9", 10_000)), "overflow"},
 		{"calc: a small number", "/calc/evaluate", text("expression", "1e-999999999"), ""},
 
@@ -125,16 +125,16 @@ func TestRustHostile(t *testing.T) {
 		{"json: many objects, compared", "/json/query", document(objects, `, "path": "$[?@.a == @.b]"`), ""},
 		{"json: many pointers", "/json/query", document(numbers, `, "path": "$..*", "output": "pointers"`), "tool_memory"},
 		{"json: many long pointers", "/json/query", document(nests, `, "path": "$..*", "output": "pointers"`), "tool_memory"},
-		{"json: all at every level", "/json/query", document(nests, `, "path": "$..*"`), "too_large"},
-		{"json: levels of levels", "/json/query", document(nests, `, "path": "$..*..*"`), "tool_memory"},
-		{"json: the same many times", "/json/query", document("["+strings.Repeat("1,", 5000)+"1]", `, "path": "$[`+strings.Repeat("*,", 900)+`0]"`), "too_large"},
-		{"json: levels of the same", "/json/query", document("[[[[[[1]]]]]]", `, "path": "$`+strings.Repeat("[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]", 6)+`"`), "tool_memory"},
-		{"json: all within all", "/json/query", document(objects, `, "path": "$[?count($..*) > 1]"`), "cancelled"},
+		{"json: all values at every level", "/json/query", document(nests, `, "path": "$..*"`), "too_large"},
+		{"json: all descendants of all descendants", "/json/query", document(nests, `, "path": "$..*..*"`), "tool_memory"},
+		{"json: the same value many times", "/json/query", document("["+strings.Repeat("1,", 5000)+"1]", `, "path": "$[`+strings.Repeat("*,", 900)+`0]"`), "too_large"},
+		{"json: the same index many times at each level", "/json/query", document("[[[[[[1]]]]]]", `, "path": "$`+strings.Repeat("[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]", 6)+`"`), "tool_memory"},
+		{"json: all values counted for each value", "/json/query", document(objects, `, "path": "$[?count($..*) > 1]"`), "cancelled"},
 		{"json: filters within filters", "/json/query", document(nests, `, "path": "$..[?@..[?$..[?@..[?$..[?@..[?$..[?@.a]]]]]]]"`), "cancelled"},
-		{"json: a pattern for each", "/json/query", document(`["`+strings.Repeat(`a","`, 200_000)+`a"]`, `, "path": "$[?match(@, '(a|b){1,500}c')]"`), ""},
+		{"json: a pattern for each value", "/json/query", document(`["`+strings.Repeat(`a","`, 200_000)+`a"]`, `, "path": "$[?match(@, '(a|b){1,500}c')]"`), ""},
 		{"json: patterns of the document", "/json/query", document(`{"p": "(a{1,50}){1,20}", "t": ["`+strings.Repeat(`a","`, 50_000)+`a"]}`, `, "path": "$.t[?match(@, $.p)]"`), ""},
 		{"json: many patterns of the document", "/json/query", document(`["`+strings.Repeat(`(a{1,50}){1,20}b","(a{1,50}){1,20}","`, 5_000)+`a"]`, `, "path": "$[?match('a', @)]"`), ""},
-		{"json: deeper than it reads", "/json/query", document(strings.Repeat("[", 200)+strings.Repeat("]", 200), `, "path": "$"`), "invalid_arguments"},
+		{"json: nested too deeply to be read", "/json/query", document(strings.Repeat("[", 200)+strings.Repeat("]", 200), `, "path": "$"`), "invalid_arguments"},
 		{"json: a query of brackets", "/json/query", document(`{}`, `, "path": "$`+strings.Repeat("[?@", 600)+`"`), "too_deep"},
 		{"json: a query of signs", "/json/query", document(`[1]`, `, "path": "$[?`+strings.Repeat("!", 1900)+`@]"`), "syntax"},
 		{"json: a slow pattern", "/json/query", document(`["`+strings.Repeat("a", 30_000)+`b"]`, `, "path": "$[?match(@, '(a*)*(a*)*(a|aa)*c')]"`), ""},
@@ -144,7 +144,7 @@ func TestRustHostile(t *testing.T) {
 		{"json: a long pointer", "/json/patch", document(`{}`, `, "patch": [{"op": "remove", "path": "`+strings.Repeat("/", most-100)+`"}]`), "conflict"},
 		{"json: many operations", "/json/patch", document(`[]`, `, "patch": [`+strings.Repeat(`{"op": "add", "path": "/0", "value": 1},`, 9999)+`{"op": "remove", "path": "/0"}]`), ""},
 		{"json: a number too long", "/json/patch", document(`[1e999999999999999999999]`, `, "patch": [{"op": "test", "path": "/0", "value": -1e-999999999999999999999}]`), "invalid_arguments"},
-		{"json: all is new", "/json/diff", `{"from": [` + strings.Repeat("1,", 100_000) + `1], "to": [` + strings.Repeat("2,", 100_000) + `2]}`, "too_large"},
+		{"json: every item differs", "/json/diff", `{"from": [` + strings.Repeat("1,", 100_000) + `1], "to": [` + strings.Repeat("2,", 100_000) + `2]}`, "too_large"},
 
 		{"markdown: quotes", "/markdown/render", text("text", strings.Repeat(">", 200_000)), "*"},
 		{"markdown: lists", "/markdown/render", text("text", strings.Repeat("- ", 100_000)), "*"},

@@ -15,7 +15,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// scriptsOf returns the examples that are scripts in these languages and need no grant, one for each folder, which has the name of the script.
+// scriptsOf returns the examples that are scripts in these languages and need no grant. Each folder has one script, which has the name of
+// the folder.
 func scriptsOf(t *testing.T, endings ...string) []string {
 	t.Helper()
 	var scripts []string
@@ -72,9 +73,9 @@ func TestPythonExamples(t *testing.T) {
 		{"code: much memory", "/code/python", `{"code": "a = 'a' * (1 << 20)\nb = []\nwhile True: b.append(a + str(len(b)))"}`, `"MemoryError"`},
 		{"code: much output", "/code/python", `{"code": "'a' * 4_200_000"}`, "!"},
 		{"code: recursion", "/code/python", `{"code": "def f(n): return f(n + 1)\nf(0)"}`, `"RecursionError"`},
-		{"code: recursion of C", "/code/python", `{"code": "a = []\nfor _ in range(100000): a = [a]\nstr(a)"}`, `"RecursionError"`},
+		{"code: recursion in C", "/code/python", `{"code": "a = []\nfor _ in range(100000): a = [a]\nstr(a)"}`, `"RecursionError"`},
 		{"code: a file", "/code/python", `{"code": "open('/etc/passwd')"}`, `Error","message"`},
-		{"code: the end of the process", "/code/python", `{"code": "import os\nos._exit(0)"}`, "!tool_trapped"},
+		{"code: an exit of the process", "/code/python", `{"code": "import os\nos._exit(0)"}`, "!tool_trapped"},
 	})
 	t.Run("nothing is left", func(t *testing.T) {
 		leave := `{"code": "import builtins, json, sys, string\nbuiltins.len = lambda _: 7\njson.dumps = None\nsys.modules['math'] = 3\nstring.digits = 'x'\ntype(input).x = 1"}`
@@ -104,7 +105,7 @@ func TestJavaScriptExamples(t *testing.T) {
 		{"diff: other lines", "/diff/unified", fmt.Sprintf(`{"before": %q, "after": %q}`, strings.Repeat("a\n", 100_000), strings.Repeat("b\n", 100_000)), "!differ by more than 1000 lines"},
 		{"diff: a thousand lines", "/diff/unified", fmt.Sprintf(`{"before": %q, "after": %q}`, strings.Repeat("a\n", 500), strings.Repeat("b\n", 500)), `+b`},
 		{"toc: many headings", "/toc/list", fmt.Sprintf(`{"text": %q}`, strings.Repeat("## a\n"+strings.Repeat("word ", 40)+"\n", 300)), "(#a-299)"},
-		{"toc: marks of emphasis", "/toc/list", fmt.Sprintf(`{"text": %q}`, "## "+strings.Repeat("*a **b ", 2000)), "- ["},
+		{"toc: emphasis marks", "/toc/list", fmt.Sprintf(`{"text": %q}`, "## "+strings.Repeat("*a **b ", 2000)), "- ["},
 		{"liquid: a long loop", "/liquid/render", `{"template": "{% for i in (1..100000000) %}x{% endfor %}"}`, "!limit"},
 		{"liquid: doubling", "/liquid/render", `{"template": "{% assign a = 'aaaaaaaaaa' %}{% for i in (1..60) %}{% assign a = a | append: a %}{% endfor %}{{ a }}"}`, "!limit"},
 		{"liquid: itself", "/liquid/render", `{"template": "{% render 'a' %}", "partials": {"a": "{% render 'a' %}"}}`, "!"},
@@ -114,7 +115,7 @@ func TestJavaScriptExamples(t *testing.T) {
 		{"code: jobs forever", "/code/javascript", `{"code": "for (;;) await null"}`, "!tool_timeout"},
 		{"code: a promise that is never kept", "/code/javascript", `{"code": "await new Promise(() => {})"}`, "!"},
 		{"code: recursion", "/code/javascript", `{"code": "function f() { return 1 + f() }\nf()"}`, `"RangeError"`},
-		{"code: recursion of JSON", "/code/javascript", `{"code": "let a = []; for (let i = 0; i < 100000; i++) a = [a]; JSON.stringify(a)"}`, `"error":{`},
+		{"code: recursion in JSON", "/code/javascript", `{"code": "let a = []; for (let i = 0; i < 100000; i++) a = [a]; JSON.stringify(a)"}`, `"error":{`},
 		{"code: no process", "/code/javascript", `{"code": "[typeof process, typeof require, typeof WebSocket, typeof WebAssembly]"}`, `["undefined","undefined","undefined","undefined"]`},
 	})
 	t.Run("nothing is left", func(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestTinyGo builds the examples in Go with TinyGo, as toolsrv build does, and checks that they describe themselves and answer like Go's builds.
-// The example template is not for TinyGo: text/template calls functions by reflection.
+// TestTinyGo builds the examples in Go with TinyGo, as toolsrv build does, and checks that they describe themselves and answer like Go's
+// builds. The example named template is left out, since TinyGo can't call functions by reflection, as text/template does.
 func TestTinyGo(t *testing.T) {
 	t.Parallel()
 	needTinyGo(t)
@@ -124,7 +124,7 @@ func buildTinyGo(t *testing.T, name, target string) []byte {
 	return buildProject(t, dir, map[string]string{"tinygo.go": "//toolsrv:tinygo " + target + "\n\npackage main\n"})
 }
 
-// buildProject makes toolsrv build compile the project in dir, to which files are added.
+// buildProject makes toolsrv build compile the project in dir, after adding files to it.
 func buildProject(t *testing.T, dir string, files map[string]string) []byte {
 	t.Helper()
 	sdk, err := filepath.Abs("../../sdk/go")

@@ -84,7 +84,7 @@ func buildC(t *testing.T) []byte {
 		_, err = os.Stat(zig)
 	}
 	if err != nil {
-		t.Skip("no compiler of C (make .venv/zig): ", err)
+		t.Skip("no C compiler (make .venv/zig): ", err)
 	}
 	return testkit.Guest(t, "testdata/c", zig, "-m", "ziglang", "cc", "--target=wasm32-wasi", "-Os", "-s", "-o", "@", "report.c")
 }
@@ -137,8 +137,8 @@ var languages = []struct {
 	}, map[string]any{"start": 44.0, "walked": 305.0}},
 }
 
-// TestLanguages lets each guest report on the same directory: in a new instance, in one that was reset, and then without a grant. Guests have few
-// file descriptors, so that a lost one would be noticed.
+// TestLanguages lets each guest report on the same directory: in a new instance, in one that was reset, and then without a grant. Guests
+// have few file descriptors, so a descriptor that is never closed would be noticed.
 // Proves: Files are read, and nothing else
 // Proves: Nothing without a grant
 func TestLanguages(t *testing.T) {

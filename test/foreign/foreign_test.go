@@ -1,6 +1,7 @@
-// Package foreign_test builds and runs the tool in docs/coming-from.md as the page shows it for other tool servers, and compares those servers'
-// answers with toolsrv's. make test-foreign installs the servers, and runs this test. Wassette and hyper-mcp themselves are not run: no package registry has the first for
-// every Linux, or a build of the second. Wasmtime and Extism, on which they are based, run their tools instead.
+// Package foreign_test builds and runs the tool in docs/coming-from.md as the page shows it for other tool servers, and compares those
+// servers' answers with toolsrv's. make test-foreign installs the servers, and runs this test. Wassette and hyper-mcp themselves are not
+// run: no package registry has Wassette for every Linux, or a build of hyper-mcp. Wasmtime and Extism, on which they are based, run their
+// tools instead.
 package foreign_test
 
 import (
@@ -28,7 +29,8 @@ var (
 	counts = []int{6, 0, 2, 3}
 )
 
-// goPDK are the lines that go get writes about the PDK, since tests of pages don't ask a proxy for versions.
+// goPDK and goPDKSum are the lines about the PDK that go get would write to go.mod and go.sum. They are given
+// here because tests of pages don't ask a proxy for versions.
 const (
 	goPDK    = "github.com/extism/go-pdk v1.1.3"
 	goPDKSum = "github.com/extism/go-pdk v1.1.3 h1:hfViMPWrqjN6u67cIYRALZTZLk/enSPpNKa+rZ9X2SQ=\n" +
@@ -99,7 +101,7 @@ func compare(t *testing.T, got []int) {
 	}
 }
 
-// others has others.py call the tool of one of the servers.
+// others runs others.py, which calls the tool of one of the servers.
 func (p *page) others(t *testing.T, what string, arguments ...string) {
 	t.Helper()
 	ask, err := filepath.Abs("others.py")

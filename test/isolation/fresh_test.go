@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// fresh are scripts that return values that must differ in each call, the clock in milliseconds, how long a sleep of 20 ms took, and
-// the hash of a text, which must always be the same.
+// fresh are scripts that return values that must be different in each call. They also return the clock in milliseconds, how long a
+// sleep of 20 ms took, and the hash of a text, which must always be the same.
 var fresh = map[language]string{
 	python: `
 import random, secrets, tempfile, time, uuid
@@ -70,7 +70,7 @@ func TestDrawnAnew(t *testing.T) {
 				}
 				for i, value := range got.New {
 					if seen[value] {
-						t.Errorf("value %d is %s again", i, value)
+						t.Errorf("value %d is %s in another call, too", i, value)
 					}
 					seen[value] = true
 				}
@@ -84,7 +84,7 @@ func TestDrawnAnew(t *testing.T) {
 					same = string(got.Same)
 				}
 				if string(got.Same) != same {
-					t.Errorf("the value that is the same in each call was %s, and is now %s", same, got.Same)
+					t.Errorf("the value that must be the same in each call was %s, and is now %s", same, got.Same)
 				}
 			}
 		})

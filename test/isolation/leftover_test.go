@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A leftover is something that a call may leave behind: code that leaves it behind, and an expression that finds it.
+// A leftover is something that a call may leave behind. It has the code that leaves it behind, and an expression
+// that finds it.
 type leftover struct{ name, leave, see string }
 
 var pythonLeftovers = []leftover{

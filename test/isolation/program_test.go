@@ -256,7 +256,8 @@ func (g *grammar) write(r *rand.Rand) string {
 	return strings.Replace(g.program, "STATEMENTS", out.String(), 1)
 }
 
-// differ runs a generated program with some inputs: all of them in one instance, again and again, and each in a program that was loaded for that call alone.
+// differ runs a generated program with some inputs: once with all of them in the same instance, again and again, and once with each input
+// in a program that was loaded for that call alone.
 func (g *grammar) differ(t *testing.T, host *sandbox.Engine, seed uint64) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))

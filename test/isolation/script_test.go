@@ -63,7 +63,7 @@ func (l language) load(t testing.TB, host *sandbox.Engine, source string) *sandb
 	return p
 }
 
-// shared is the sandbox of the tests that run at the same time, with a script in each language, which keeps the engine's code, since
+// shared is the sandbox that all concurrent tests use. It holds a script in each language, which keeps the engine's code in memory:
 // compiling that takes seconds.
 var shared struct {
 	sync.Mutex

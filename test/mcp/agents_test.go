@@ -136,7 +136,7 @@ func TestDefinitions(t *testing.T) {
 		}
 	}
 	if len(strict) == 0 {
-		t.Error("toolsrv check says that no example is taken in Anthropic's strict mode")
+		t.Error("toolsrv check says that Anthropic's strict mode takes no example")
 	}
 	names, err := json.Marshal(strict)
 	if err != nil {
@@ -221,7 +221,7 @@ type models struct {
 	tools map[string]bool // the tools that the model was offered
 }
 
-// asked has the parts of a request to the services that matter here.
+// asked has those parts of a request to a model's service that matter here.
 type asked struct {
 	Tools []struct {
 		Type, Name, Description string

@@ -12,9 +12,9 @@ import (
 
 const suiteLimit = 5 * time.Minute // the longest time of one run of the suite
 
-// TestConformance runs the official suite for each version that is served. expected/ lists what may fail, each entry with its reason; an entry that
-// passes fails the test, too. The suite runs some scenarios without scoring them: those that a server of tools can pass are run again by name, so
-// that they count.
+// TestConformance runs the official suite for each version that is served. expected/ lists what may fail, each entry with its reason; if an
+// entry passes, the test fails, too. The suite runs some scenarios without scoring them: those that a server of tools can pass are run
+// again by name, so that they count.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -63,7 +63,8 @@ func verdict(stdout string) string {
 	return clip(stdout)
 }
 
-// failed returns a line for each check that failed, expected or not, of the results that the suite wrote.
+// failed returns a line for each failed check in the results that the suite wrote, whether or not the failure
+// was expected.
 func failed(t *testing.T, results string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(results, "*", "checks.json"))

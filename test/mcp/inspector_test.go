@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// An inspector is the Inspector's command line with a server to talk to, as its users configure it. It does one thing for
-// each start, and ends.
+// An inspector is the Inspector's command line with a server to talk to, as its users configure it. Each run does one
+// thing, and ends.
 type inspector struct {
 	config  string // its file
 	home    string

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestSearch lets a client search for a tool and call it, if the list has only the two tools for that.
+// TestSearch lets a client search for a tool and call it when the list has only the two tools for searching
+// and calling.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	s := prepare(t, "", "[mcp]\nsearch = \"always\"\n")

@@ -1,4 +1,5 @@
-// Package mcp_test tries the running server with other projects' clients. run.sh runs it, and builds what it needs.
+// Package mcp_test tries the running server with other projects' clients. run.sh runs these tests, and builds what
+// they need.
 package mcp_test
 
 import (
@@ -60,7 +61,8 @@ type setup struct {
 	config string // the file
 }
 
-// prepare makes a directory with the guest of these tests; inTools are more lines of the table [tools], and tables more tables.
+// prepare makes a directory with the guest of these tests; inTools has further lines for the table [tools], and tables has
+// further tables.
 func prepare(t *testing.T, inTools string, tables ...string) setup {
 	t.Helper()
 	directory := t.TempDir()
@@ -102,8 +104,8 @@ func (s setup) stdio(t *testing.T) []string {
 	return []string{setting(t, "TOOLSRV"), "mcp", "--config", s.config}
 }
 
-// start runs the server over HTTP until the test ends, waits until it is ready, and returns its address. Each line that
-// the server prints is passed to each.
+// start runs the server over HTTP until the test ends, waits until it is ready, and returns its address. It passes each
+// line that the server prints to the function each.
 func (s setup) start(t *testing.T, each func(line logLine)) (url string) {
 	t.Helper()
 	cmd := exec.Command(setting(t, "TOOLSRV"), "openapi", "--config", s.config)
@@ -176,7 +178,8 @@ func lines(r io.Reader) func(yield func(logLine) bool) {
 	}
 }
 
-// run runs a command in the directory of the packages, or in another, and returns what it wrote to each stream.
+// run runs a command in the directory of the npm packages, with more environment variables, and returns what it
+// wrote to each stream.
 func run(t *testing.T, limit time.Duration, environment []string, command ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestSettings checks that the settings that `toolsrv mcp --print-config` prints for each client lead to the tools, over stdio and over HTTP with a
-// token. settings.py reads them like the clients.
+// TestSettings checks that the settings that `toolsrv mcp --print-config` prints for each client lead to the tools, over stdio and over
+// HTTP with a token. settings.py reads the settings as the clients do.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	s := prepare(t, "[auth]\ntokens = ['"+token+"']\n")

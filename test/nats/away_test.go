@@ -107,7 +107,8 @@ func TestNobodyLeads(t *testing.T) {
 	eventually(t, "the store is whole again", func() bool { return s.CutOff() == nil })
 }
 
-// TestIsolatedNode cuts the node that a store is connected to off from the other nodes: the store must connect to one of the others, and write there.
+// TestIsolatedNode isolates the node that a store is connected to from the other nodes. The store must connect to one of those, and write
+// there.
 func TestIsolatedNode(t *testing.T) {
 	t.Parallel()
 	c, between := startGated(t)
@@ -143,7 +144,7 @@ func startGated(t *testing.T) (c *cluster, between map[string][]*gate) {
 	t.Helper()
 	between = map[string][]*gate{}
 	c = start(t, 3, func(o *server.Options) {
-		o.Cluster.NoAdvertise, o.Cluster.Advertise = true, "127.0.0.1:1" // the nodes have no other connection than the gates
+		o.Cluster.NoAdvertise, o.Cluster.Advertise = true, "127.0.0.1:1" // the nodes have no connections other than the gates
 		for i, to := range o.Routes {
 			if to.Port() == fmt.Sprint(o.Cluster.Port) {
 				continue

@@ -82,7 +82,8 @@ func TestReadAnewFromBehind(t *testing.T) {
 	if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject("$KV.toolsrv.e.YQ.*")); err != nil { // the markers expire, as after an hour
 		t.Fatal(err)
 	}
-	// A node that stops keeps only its data and not its log of changes. After that, it can send another node only the data.
+	// When a node stops, it keeps only its data, and drops its log of changes. After that, it can send another node only
+	// the data.
 	for i := range c.nodes {
 		if i != behind {
 			c.stop(i)

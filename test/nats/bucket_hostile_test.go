@@ -101,7 +101,7 @@ func TestBucketBadContent(t *testing.T) {
 		{"a size that is too small", info(func(m map[string]any) { m["size"] = 10 })},
 		{"a size of 10 GB", info(func(m map[string]any) { m["size"] = 10 << 30 })},
 		{"a negative size", info(func(m map[string]any) { m["size"] = -1 })},
-		{"chunks of all", info(func(m map[string]any) { m["nuid"] = ">" })},
+		{"the chunks of all objects", info(func(m map[string]any) { m["nuid"] = ">" })},
 		{"a link to itself", info(func(m map[string]any) {
 			m["options"] = map[string]any{"link": map[string]any{"bucket": "toolsrv_tools", "name": digest}}
 		})},
@@ -339,7 +339,7 @@ func TestBucketAway(t *testing.T) {
 	cut = startReplica(t, gate.url(), keeps)
 	served(t, []*replica{cut}, "/math/add", "v0003")
 	if a := cut.put("math/add.wasm", tool(t, "v0004", "math", 100<<10, "add")); a.code != 200 {
-		t.Errorf("a put after that: %v", a)
+		t.Errorf("a put after the restart: %v", a)
 	}
 	served(t, []*replica{one}, "/math/add", "v0004")
 }
@@ -389,7 +389,8 @@ func TestObjectsUnanswered(t *testing.T) {
 	}
 }
 
-// TestBucketCollect checks that exactly the contents that no file and no version names are removed, and the parts of interrupted puts.
+// TestBucketCollect checks that exactly two things are removed: contents that no file and no version names, and the parts of
+// interrupted puts.
 func TestBucketCollect(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)
@@ -463,7 +464,7 @@ func TestBucketCollect(t *testing.T) {
 	if err != nil || len(info.State.Subjects) != 4 {
 		t.Errorf("%v are left, %v, want two objects with their chunks", info.State.Subjects, err)
 	}
-	// If a record can't be read, it is unknown which contents it needs.
+	// If a record can't be read, it is unknown which contents the record needs.
 	if _, err := s.Space(bucket.Space("tools")).Set(t.Context(), "new.wasm", []byte("\x02{}"), state.Any, state.SetOptions{}); err != nil {
 		t.Fatal(err)
 	}

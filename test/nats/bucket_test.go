@@ -94,7 +94,7 @@ func startReplica(t testing.TB, natsURL string, change func(c *config.Config)) *
 	return r
 }
 
-// An answer is an answer of a server.
+// An answer is what a server answers to a request.
 type answer struct {
 	code int
 	etag string

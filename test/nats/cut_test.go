@@ -140,8 +140,8 @@ func (y *lossy) set(loses bool, cut int) {
 	y.loses, y.cut = loses, cut
 }
 
-// TestForeignSequence lets a node send a change with a sequence number that the stream never had. Later changes then seem older, so the store must
-// not count as complete: it would keep a revoked token forever.
+// TestForeignSequence lets a node send a change with a sequence number that the stream never had. Later changes then seem older, so the
+// store must not count as complete: otherwise it would keep a revoked token forever.
 func TestForeignSequence(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -173,12 +173,12 @@ func TestForeignSequence(t *testing.T) {
 	set("3")
 	eventually(t, "the store is cut off", func() bool { return s.CutOff() != nil })
 	if cut := s.CutOff(); cut == nil || !strings.Contains(cut.Why.Error(), "if that lasts, restart toolsrv") {
-		t.Errorf("it is cut off because of %v", cut)
+		t.Errorf("the store is cut off because of %v", cut)
 	}
 }
 
-// TestReadAnewCut lets a state read everything again because it missed that a key was deleted, and cuts it off in the middle: it begins once more,
-// and no longer has the key, although no marker of the key is left.
+// TestReadAnewCut lets a state read everything again because it missed that a key was deleted, and cuts the state off in the middle. The
+// state begins to read once more. After that it no longer has the key, although no marker of the key is left.
 func TestReadAnewCut(t *testing.T) {
 	c := start(t, 1, nil)
 	way := newLossy(t, c)
@@ -234,7 +234,7 @@ func TestReadAnewCut(t *testing.T) {
 		t.Fatal("the state did not miss that the key was deleted")
 	}
 	way.set(false, keys/2)
-	eventually(t, "a write is taken", func() bool { return set(cut, "a", "1") == nil })
+	eventually(t, "a write is accepted", func() bool { return set(cut, "a", "1") == nil })
 	eventually(t, "the state has exactly the existing keys", has(keys-1))
 	if _, ok, err := cut.Space("a").Get(t.Context(), "7", 10); ok || err != nil {
 		t.Errorf("the deleted key exists: %t, %v", ok, err)
@@ -242,7 +242,7 @@ func TestReadAnewCut(t *testing.T) {
 	way.mu.Lock()
 	defer way.mu.Unlock()
 	if way.cuts != 1 {
-		t.Errorf("it was cut off %d times", way.cuts)
+		t.Errorf("the state was cut off %d times, want once", way.cuts)
 	}
 }
 

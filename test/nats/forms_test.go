@@ -62,10 +62,10 @@ func TestUpgrade(t *testing.T) {
 	for time.Now().Before(until) { // a stopped version counts as present for a shorter time
 		for _, s := range young {
 			if form := formOf(s, 2); form != 1 {
-				t.Fatalf("the newer version may write the form %d beside the older one", form)
+				t.Fatalf("the newer version may write form %d beside the older one", form)
 			}
 			if err := set(t, s, 2); !errors.Is(err, state.ErrInvalid) || !strings.Contains(err.Error(), "does not know") {
-				t.Fatalf("the form 2 is written beside the older version: %v", err)
+				t.Fatalf("form 2 is written beside the older version: %v", err)
 			}
 			if err := set(t, s, 1); err != nil {
 				t.Fatal(err)
@@ -82,7 +82,7 @@ func TestUpgrade(t *testing.T) {
 		_ = s.Close()
 	}
 	if form := formOf(young[0], 2); form != 1 {
-		t.Fatalf("the form %d may be written as soon as the older version has stopped", form)
+		t.Fatalf("form %d may be written as soon as the older version has stopped", form)
 	}
 	back := open(t, c, reads(1, counts)) // somebody goes back
 	_ = back.Close()
@@ -108,8 +108,8 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestFirstForms checks that a version that is alone from the beginning writes its forms at once, and that one after versions that announced nothing
-// waits for them.
+// TestFirstForms checks that a version that is alone from the beginning writes its forms at once. A version that follows versions that
+// announced nothing must wait before it writes them.
 func TestFirstForms(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -135,8 +135,8 @@ func TestFirstForms(t *testing.T) {
 	}
 }
 
-// TestUpgradeCutOff cuts an older version off: it counts as present for a while. When it comes back after that, it gives up the state, which it can't
-// read, and has written nothing.
+// TestUpgradeCutOff cuts off an older version, which still counts as present for a while. When it comes back after that, it gives up the
+// state, which it can't read, and has written nothing.
 func TestUpgradeCutOff(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -200,7 +200,7 @@ func TestUpgradeRace(t *testing.T) {
 		counts["let in"]++
 		time.Sleep(300 * time.Millisecond)
 		if form := formOf(young, 2); form != 1 {
-			t.Errorf("the older version has opened the state, and the newer one may write the form %d", form)
+			t.Errorf("the older version has opened the state, and the newer one may write form %d", form)
 		}
 	}
 	t.Log(counts)

@@ -79,7 +79,7 @@ func (g *gate) copy(to io.Writer, from io.Reader) {
 		size := 0
 		kind, _, _ := strings.Cut(line, " ")
 		sent := kind == "PUB" || kind == "HPUB"                        // by a client
-		if sent || kind == "RMSG" || kind == "HMSG" || kind == "MSG" { // to nodes, the account, unless the connection is for one only; the subject, ..., the size
+		if sent || kind == "RMSG" || kind == "HMSG" || kind == "MSG" { // to nodes, the account, unless the route has only one; then the subject, ..., the size
 			words := strings.Fields(line)
 			if len(words) < 3 {
 				return

@@ -34,7 +34,7 @@ func TestLosingStream(t *testing.T) {
 		if _, err := js.CreateStream(t.Context(), config); err != nil {
 			t.Fatal(err)
 		}
-		for range 2 { // the second time it is marked as toolsrv's
+		for range 2 { // the second time, the stream is already marked as toolsrv's
 			s, err := nats.Open(t.Context(), nats.Options{URL: c.url(), Prefix: name})
 			if err == nil {
 				s.Close()

@@ -64,7 +64,8 @@ func (p *pair) put(directory string) {
 	testkit.Put(p.t, to, "x.wasm", tool(p.t, text, "", 0, "x"))
 }
 
-// serves returns a function that reports whether the path /x is served from a directory, and this many files are refused.
+// serves returns a function that reports whether the path /x is served from a directory while the given number of files
+// is refused.
 func (p *pair) serves(directory string, refused int) func() bool {
 	folder := map[string]string{"one": p.one, "two": p.two}[directory]
 	return func() bool {
@@ -111,12 +112,12 @@ func TestPaths(t *testing.T) {
 	}
 	again := newPair(t, c.url(), "one", "two")
 	if !again.serves("two", 1)() {
-		t.Error("after a restart of all the other file is served")
+		t.Error("after a restart of all servers, the other file is served")
 	}
 }
 
-// TestPathsCutOff lets two servers decide differently while one of them is cut off. That one gives way once it is back, and the path can be called
-// all the time.
+// TestPathsCutOff lets two servers decide differently while one of them is cut off. That server gives way once it is back. The path can be
+// called throughout.
 func TestPathsCutOff(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -157,7 +158,7 @@ func TestPathsCutOff(t *testing.T) {
 	}
 }
 
-// TestPathsForeign lets somebody else write over the record: servers continue, and write the record again when a file waits for a path.
+// TestPathsForeign lets somebody else overwrite the record: servers continue, and write the record again when a file waits for a path.
 func TestPathsForeign(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state/nats"
 )
 
-// A counted put is one of ten chunks, through a gate that counts the messages that pass and loses some of them.
+// A counted put sends an object of ten chunks through a gate, which counts the messages and loses some of them.
 type counted struct {
 	mu     sync.Mutex
 	sent   map[string]int
@@ -108,7 +108,8 @@ func TestPutLosesPart(t *testing.T) {
 	}
 }
 
-// TestPutSlow puts an object through a network so slow that it takes longer than the timeout for a single message: the object is sent only once.
+// TestPutSlow puts an object through a network so slow that the put takes longer than the timeout for a single message: the object is sent
+// only once.
 func TestPutSlow(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)

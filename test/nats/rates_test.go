@@ -20,7 +20,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// begun returns how many calls a second three services let through together, each of which gets some calls a second.
+// begun makes calls to three services at some rates, one rate for each, and returns how many calls per second they
+// let through together.
 func begun(t *testing.T, all []*core.Service, call *wasmtools.Call, seconds int, asked ...int) float64 {
 	t.Helper()
 	var made atomic.Int64

@@ -180,8 +180,8 @@ func TestRightsInPage(t *testing.T) {
 	}
 }
 
-// TestNoRightToDelete opens states whose user can't delete consumers. Consumers that begin at another node than the leader can't be used, and
-// end by themselves: opening does not wait for that.
+// TestNoRightToDelete opens states whose user can't delete consumers. Consumers that begin at a node other than the leader can't be used,
+// and end by themselves: opening does not wait for that.
 func TestNoRightToDelete(t *testing.T) {
 	_, url := startFor(t, 3, without(stateRights, "$JS.API.CONSUMER.DELETE.KV_toolsrv.>"), heardRights)
 	use := func() {

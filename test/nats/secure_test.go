@@ -173,8 +173,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestFull fills a bucket, and an account, with the values of a tool, in large and in small ones: operators can still revoke tokens and switch tools
-// off, and deleting values makes room.
+// TestFull fills a bucket, and then an account, with a tool's values, which are large or small. Even then, operators can still revoke
+// tokens and switch tools off, and deleting values makes room.
 func TestFull(t *testing.T) {
 	for of, nodes := range map[string]int{"bucket": 3, "account": 1} {
 		for _, size := range []int{15 << 10, 1} {

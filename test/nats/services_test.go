@@ -59,7 +59,7 @@ func until(t testing.TB, what string, news <-chan struct{}, is func() bool) {
 		select {
 		case <-news:
 		case <-late:
-			t.Fatalf("it did not come to be that %s", what)
+			t.Fatalf("this did not become true: %s", what)
 		}
 	}
 }
@@ -153,7 +153,8 @@ func TestSwitchedElsewhere(t *testing.T) {
 	}
 }
 
-// TestSecretsElsewhere sets and removes a caller's secret on one service, and checks that another one knows.
+// TestSecretsElsewhere sets and removes a caller's secret on one service, and checks that another service
+// learns of it.
 func TestSecretsElsewhere(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
@@ -204,7 +205,7 @@ func TestAuditOfAll(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	eventually(t, "all entries have come", func() bool {
+	eventually(t, "all entries have arrived", func() bool {
 		list, _, err := all[0].Audit.List(t.Context(), 0, 1000)
 		return err == nil && len(list) == 3*each
 	})

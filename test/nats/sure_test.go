@@ -11,8 +11,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestChangedElsewhere lets operators change on one server what was just changed on another: no server takes a new object that it does not know yet
-// for missing, or an old state for the present one.
+// TestChangedElsewhere lets operators change on one server what was just changed on another: a server that does not know a new object yet
+// must not treat it as missing, and must not mistake an old state for the present one.
 func TestChangedElsewhere(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)

@@ -141,7 +141,8 @@ func TestRefusedByTheNewest(t *testing.T) {
 	}
 }
 
-// TestLargeValues stores values of sizes around those from which several parts are needed, and replaces each with the others, while another replica reads.
+// TestLargeValues stores values whose sizes are just below and above the limits at which one more part is needed. It replaces each value
+// with the others while another replica reads.
 func TestLargeValues(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)

@@ -180,7 +180,7 @@ func lose(t *testing.T, m *monitor, r *served) {
 	}
 }
 
-// variants is how many modules there are, whose code together does not fit into memory.
+// variants is the number of modules. There are so many that their code does not fit into memory together.
 const variants = 24
 
 // crowded makes modules with different code: copies of an example, each with different data.
@@ -237,7 +237,7 @@ func TestBursts(t *testing.T) {
 	}
 }
 
-// TestAlerts makes each alert fire by its fault. A server without a fault has no alerts.
+// TestAlerts makes each alert fire by causing its fault. A server without a fault has no alerts.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	need(t, "prometheus", "promtool")

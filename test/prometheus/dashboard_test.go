@@ -44,8 +44,8 @@ func TestDashboard(t *testing.T) {
 	r := serve(t, s)
 	m.add(t, r.address)
 	m.awaits(t, `up{instance="%s"} == 1`, r.address)
-	// use uses the server in every way that a query measures. It changes a file only after calling the present code: a file that changes all the
-	// time is not read.
+	// use uses the server in every way that a query measures. It replaces a file only once the server answers with the present one, since a
+	// file that changes all the time is not read.
 	n := 0
 	use := func() {
 		if answered, _ := r.post(fmt.Sprintf("/late%03d/echo", n), "{}"); n == 0 || answered == http.StatusOK {

@@ -27,7 +27,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// notYet matches the server's answers while it has no such tool: before it has noticed the file, and while it reads it.
+// notYet matches the server's answers while it does not have the tool yet: it has not noticed the file, or is still
+// reading it.
 var notYet = regexp.MustCompile(`"code":"(not_found|not_ready)"`)
 
 // TestThreeCommands runs the beginning of README.md in an empty folder and with an empty cache: three commands lead from the archive of a release to
@@ -292,7 +293,8 @@ func shell(t *testing.T, dir, commands string) string {
 	return string(out)
 }
 
-// embedded checks that the server need not run the tools of make run to list them, so that it has them from the first moment.
+// embedded checks that the tools of make run have their manifests inside. So the server need not run the tools to list them,
+// and has them from the first moment.
 func embedded(t *testing.T, dir string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "build", "tools", "*.wasm"))
@@ -359,7 +361,8 @@ func start(t *testing.T, dir string, heard func(line string), program string, ar
 	return ""
 }
 
-// busy returns about how many times as long something takes as on a quiet machine: how many processes want each processor, but at least 1.
+// busy returns roughly how many times longer something takes than on a quiet machine. That is the number of processes that want each
+// processor, but at least 1.
 func busy(t *testing.T) float64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/loadavg")

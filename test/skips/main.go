@@ -74,7 +74,8 @@ func runRest(run string, arguments []string) error {
 	return runTests(slices.Concat(arguments, []string{"-run", "^(" + strings.Join(tests, "|") + ")$"}, packages))
 }
 
-// rest returns the tests that a run has skipped, or that showed less there, and their packages. Of subtests it returns the test that they are part of.
+// rest returns the tests that a run has skipped, and those that reported there that they check less; and their packages. For a subtest, it
+// returns the test that it is part of.
 func rest(results io.Reader, run string) (tests, packages []string, err error) {
 	for decoder := json.NewDecoder(results); ; {
 		var r result

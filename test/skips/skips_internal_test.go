@@ -49,7 +49,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestRest checks that tests that a run has skipped, or that checked less there, are run again; for a subtest, the whole test.
+// TestRest checks that tests that were skipped in a run, or that checked less in it, are run again. For a subtest, the whole
+// test is run again.
 func TestRest(t *testing.T) {
 	t.Parallel()
 	const saw = `{"Action":"attr",` + module + `a","Test":"TestFast","Key":"race","Value":"less"}

@@ -1,7 +1,7 @@
-// Command steps runs the steps of .ci/run, except those whose files have not changed since they passed. .ci/steps.txt says what each
-// step reads, and .ci/passed.txt has its digest from when the step passed last. Both are in git, so that other checkouts know. A
-// digest has nothing from outside the tree, such as a compiler's version: make ci-long runs all steps. Of a step for many packages that fails,
-// those that passed all the same are remembered, as far as the file that $SKIPS names says so (test/skips).
+// Command steps runs the steps of .ci/run, except those whose files have not changed since they passed. .ci/steps.txt says what each step
+// reads, and .ci/passed.txt has its digest from when the step passed last. Both are in git, so that other checkouts know. A digest has
+// nothing from outside the tree, such as a compiler's version: make ci-long runs all steps. If a step for many packages fails, the packages
+// that passed all the same are remembered, as far as the file that $SKIPS names lists them (test/skips).
 //
 //	steps run            make the steps that are due until one fails: first the ones that wait beside the others, then two at a time
 //	steps run all        make all of them

@@ -60,8 +60,8 @@ func (c *ci) rememberPart(group, all []step, digests map[string]string, first in
 	return nil
 }
 
-// passedSince returns the packages that have passed in all of these runs that they were in, according to the notes from the offset first on. Steps in
-// parallel add notes of other runs.
+// passedSince returns the packages that have passed in every one of the given runs that included them, according to the notes from the
+// offset first on. Notes of other runs, which come from steps in parallel, don't count.
 func (c *ci) passedSince(first int64, runs []string) (map[string]bool, error) {
 	file, err := os.Open(c.noted)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestPart lets a step for two packages fail: a package has passed all the same if the step's notes say that each of its runs has, and no test that
-// was left out with the race detector is missing.
+// TestPart lets a step for two packages fail. A package has passed all the same if, by the step's notes, each of its runs has passed, and
+// another run has made up for every test that was left out or checked less with the race detector.
 func TestPart(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t, "go")
@@ -34,11 +34,11 @@ func TestPart(t *testing.T) {
 		{name: "a test passed", notes: `{"Run":"test",` + pkg + `,"Test":"TestIt"}`, again: "imported pkg"},
 		{name: "a test was skipped in every run", notes: `{"Run":"test",` + pkg + `,"Test":"TestIt","Skipped":true} {"Run":"test",` + pkg + `}`, again: "imported"},
 		{name: "one was raced", notes: `{"Run":"race",` + pkg + `,"Test":"TestIt"} {"Run":"race",` + pkg + `}`, again: "imported"},
-		{name: "its test was skipped there", notes: `{"Run":"race",` + pkg + `,"Test":"TestIt","Skipped":true} {"Run":"race",` + pkg + `}`, again: "imported pkg"},
-		{name: "its test checked less there", notes: `{"Run":"race",` + pkg + `,"Test":"TestIt","Less":true} {"Run":"race",` + pkg + `}`, again: "imported pkg"},
-		{name: "and the rest passed", notes: `{"Run":"race",` + pkg + `,"Test":"TestIt","Less":true} {"Run":"race",` + pkg + `} {"Run":"test",` + pkg + `}`, again: "imported"},
-		{name: "and the rest failed", notes: `{"Run":"race",` + pkg + `,"Test":"TestIt","Less":true} {"Run":"race",` + pkg + `} {"Run":"test",` + pkg + `,"Failed":true}`, again: "imported pkg"},
-		{name: "raced in vain", notes: `{"Run":"race",` + pkg + `,"Failed":true} {"Run":"test",` + pkg + `}`, again: "imported pkg"},
+		{name: "one was raced, but its test was skipped", notes: `{"Run":"race",` + pkg + `,"Test":"TestIt","Skipped":true} {"Run":"race",` + pkg + `}`, again: "imported pkg"},
+		{name: "one was raced, but its test checked less", notes: `{"Run":"race",` + pkg + `,"Test":"TestIt","Less":true} {"Run":"race",` + pkg + `}`, again: "imported pkg"},
+		{name: "the test checked less, and the rest passed", notes: `{"Run":"race",` + pkg + `,"Test":"TestIt","Less":true} {"Run":"race",` + pkg + `} {"Run":"test",` + pkg + `}`, again: "imported"},
+		{name: "the test checked less, and the rest failed", notes: `{"Run":"race",` + pkg + `,"Test":"TestIt","Less":true} {"Run":"race",` + pkg + `} {"Run":"test",` + pkg + `,"Failed":true}`, again: "imported pkg"},
+		{name: "one was raced and failed", notes: `{"Run":"race",` + pkg + `,"Failed":true} {"Run":"test",` + pkg + `}`, again: "imported pkg"},
 		{name: "another's", notes: `{"Run":"test","Package":"example.com/other/pkg"}`, again: "imported pkg"},
 		{name: "notes of a step in parallel", notes: `{"Run":"emulated",` + pkg + `} {"Run":"test",` + imported + `} {"Run":"emulated",` + imported + `,"Failed":true}`, again: "pkg"},
 		{name: "torn", notes: `{"Run":"test",` + pkg + `} {"Run":"te`, again: "imported pkg", want: "read which packages have passed"},

@@ -100,8 +100,8 @@ func (q *queue) next() []step {
 	return due
 }
 
-// each runs groups of steps one after another, those of one queue before those of the next, until one fails, here or in parallel. The output of steps
-// in parallel with others comes in one piece.
+// each runs groups of steps one after another, first those of the first queue and then those of the next. It stops when a step fails, here
+// or in parallel. If other steps run in parallel, a step's output is written in one piece.
 func (c *ci) each(beside bool, all []step, digests map[string]string, queues ...*queue) error {
 	for _, q := range queues {
 		for !c.failed.Load() {

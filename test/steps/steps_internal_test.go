@@ -112,7 +112,7 @@ func TestRun(t *testing.T) {
 		{"a file outside the package that its tests name", "shared/x.txt", "z", slices.Concat(tested("pkg"), []string{fuzz})},
 		{"a file outside the package that they don't name", "shared/y.txt", "z", nil},
 		{"a fixture that the tests name", "testdata/wat/a.wasm", "z", slices.Concat(tested("pkg"), []string{fuzz})},
-		{"one that they don't", "testdata/wat/b.wasm", "z", nil},
+		{"a fixture that the tests don't name", "testdata/wat/b.wasm", "z", nil},
 		{"a file in a folder that the tests name", "named/x.txt", "z", slices.Concat(tested("pkg"), []string{fuzz})},
 		{"a page in that folder", "named/x.md", "z", nil},
 		{"a package that the tests import", "imported/imported.go", "package imported\n\nvar X int\n", slices.Concat(tested("imported pkg"), []string{fuzz})},
@@ -209,7 +209,8 @@ func TestRunFails(t *testing.T) {
 	}
 }
 
-// TestPairs runs steps two at a time, first those that wait: in parallel with a step that uses the whole machine, only these.
+// TestPairs runs steps two at a time, beginning with those that wait. Only steps that wait run in parallel with a step that
+// uses the whole machine.
 func TestPairs(t *testing.T) {
 	t.Parallel()
 	const steps = "lint\n\ta\nrace\n\ta fills:\nbench\n\ta\nclients\n\ta\nnats\n\ta waits:\nmcp\n\ta\n"

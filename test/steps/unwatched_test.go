@@ -14,8 +14,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestUnwatched checks the reason why make race does not watch some packages: they start no goroutines, and share nothing by atomics that the race
-// detector would not notice. It notices a mutex anyway.
+// TestUnwatched checks why make race may leave some packages unwatched: they start no goroutines, and share nothing through atomics, since
+// the race detector would not notice atomics in these packages. It does notice a mutex.
 func TestUnwatched(t *testing.T) {
 	if testkit.Race(t) {
 		t.Skip("reads files, on one goroutine")

@@ -32,7 +32,7 @@ func TestProgram(t *testing.T) {
 		t.Skip("make test-windows names the program in TOOLSRV_WINDOWS")
 	}
 	m := machine{t, program, t.TempDir()}
-	t.Cleanup(func() { _ = exec.Command("wineserver", "--kill").Run() }) // a prefix of its own, which has no other program than ours
+	t.Cleanup(func() { _ = exec.Command("wineserver", "--kill").Run() }) // a prefix of its own, with no program other than ours
 	testkit.Put(t, m.folder, "hash.wasm", testkit.Read(t, "../../examples/hash/hash.wasm"))
 	testkit.Put(t, m.folder, "hello.py", "from toolsrv import tool\n\n@tool\ndef hello(name: str) -> str:\n    \"Greets.\"\n    return f'Hello, {name}!'\n")
 	m.says("version", `windows/amd64`, "version")
@@ -119,7 +119,7 @@ func (m machine) agent() {
 	}
 }
 
-// serve calls a tool over HTTP, changes its file, and finds the change in service.
+// serve calls a tool over HTTP, changes its file, and waits until the change is served.
 func (m machine) serve() {
 	m.t.Helper()
 	cmd := m.command("up", ".", "--address", "127.0.0.1:0", "--log-level", "info")

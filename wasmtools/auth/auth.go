@@ -1,4 +1,4 @@
-// Package auth finds out who makes a request. An [Authenticator] asks its verifiers one after the other, each of which knows one kind of
+// Package auth finds out who makes a request. An [Authenticator] asks its verifiers one after the other. Each of them knows one kind of
 // credentials, such as the bearer tokens of a [BearerTokenAuth], which can change while requests run.
 package auth
 
@@ -16,9 +16,9 @@ import (
 // A Verifier finds out who makes a request, by one kind of credentials. All methods are called concurrently. Only Subscribe may take a lock.
 type Verifier interface {
 	// Verify returns the principal of the request's credentials, or nil without valid credentials of its kind. An error says why the
-	// principal is not known, or what a client should know about it. In both cases other verifiers are asked. An *wasmtools.Error is shown
-	// to clients, while any other counts as internal. One with CodeUnauthorized and without a message refuses as nil does, and the log says
-	// why. Verify must not read the body.
+	// principal is not known, or what a client should know about it. In both cases, the other verifiers are still asked. An
+	// *wasmtools.Error is shown to clients, while any other error counts as internal. An error with CodeUnauthorized and no message refuses
+	// as nil does, and the log says why. Verify must not read the body.
 	Verify(r *http.Request) (*wasmtools.Principal, error)
 	// Scheme says how clients show their credentials. It is the same at every call.
 	Scheme() Scheme
@@ -179,8 +179,8 @@ func (a *Authenticator) Challenges() []string {
 	return challengesOf(schemes)
 }
 
-// ChallengesFor returns the values of WWW-Authenticate for one request, where Challenges has those for any. A challenge with parameters replaces
-// the same one without: clients look at the first.
+// ChallengesFor returns the values of WWW-Authenticate for one request, where Challenges has those for any. A challenge with parameters
+// replaces the same challenge without them, since clients use the first one that they find.
 func (a *Authenticator) ChallengesFor(r *http.Request) []string {
 	all := a.Challenges()
 	for _, v := range a.verifiers {

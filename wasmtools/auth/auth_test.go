@@ -85,7 +85,7 @@ func TestTokens(t *testing.T) {
 	}
 	want("added", map[string]bool{"one": true, "three": true})
 	if !a.RemoveToken("one") || a.RemoveToken("one") || a.RemoveToken("four") {
-		t.Error("RemoveToken: want true for a token that is there, false after that and for others")
+		t.Error("RemoveToken: want true for a token in the set, and false after that and for other tokens")
 	}
 	want("removed", map[string]bool{"one": false, "two": true, "three": true})
 	if err := a.SetTokens([]string{"four"}); err != nil {

@@ -20,8 +20,8 @@ import (
 
 // A BearerTokenAuth is a set of tokens, one of which a caller must show. Make one with [NewBearerTokenAuth].
 //
-// A change applies to the next request. Requests never wait for one: they read an immutable set through an atomic pointer. All methods are
-// safe for concurrent use.
+// A change applies to the next request. Requests never wait for a change: they read an immutable set through an atomic pointer. All
+// methods are safe for concurrent use.
 //
 // Tokens are not kept, only their SHA-256 digests, keyed with a secret that is new for each BearerTokenAuth. The time of a lookup tells a
 // caller nothing. Without the key nobody knows which digests are compared, so nobody can measure how much of a guess was right, which token
@@ -48,8 +48,8 @@ type tokenSet struct {
 
 type digest [sha256.Size]byte
 
-// NewBearerTokenAuth returns an enabled set of tokens, which may be empty. It fails if one can't be used: a token has
-// 1 to 1024 bytes of printable ASCII without blanks, since clients could send nothing else unchanged.
+// NewBearerTokenAuth returns an enabled set of tokens, which may be empty. It fails if a token can't be used: a token
+// has 1 to 1024 bytes of printable ASCII without blanks, since clients could send nothing else unchanged.
 func NewBearerTokenAuth(tokens []string) (*BearerTokenAuth, error) {
 	a := &BearerTokenAuth{}
 	rand.Read(a.key[:]) // never fails: crypto/rand ends the program instead
@@ -60,9 +60,9 @@ func NewBearerTokenAuth(tokens []string) (*BearerTokenAuth, error) {
 	return a, nil
 }
 
-// Next returns the set that replaces a when a configuration is replaced as a whole: an enabled set with other tokens, which either always
-// requires one or not. A token that is in both keeps its principal and its number. a does not change, and should not be changed afterwards,
-// as both would use the same numbers. Next fails as [NewBearerTokenAuth] does.
+// Next returns the set to use in place of a when a whole configuration is replaced. The new set is enabled, has the given tokens, and says
+// whether one is always required. A token that is in both sets keeps its principal and its number. Next does not change a, and nobody
+// should change a afterwards, since both sets would give new tokens the same numbers. Next fails as [NewBearerTokenAuth] does.
 func (a *BearerTokenAuth) Next(tokens []string, required bool) (*BearerTokenAuth, error) {
 	a.mu.Lock()
 	next := &BearerTokenAuth{key: a.key, numbered: a.numbered}
@@ -152,14 +152,15 @@ func (a *BearerTokenAuth) SetRequired(on bool) {
 	a.change(func(s *tokenSet) { s.required = on })
 }
 
-// Open reports whether everybody is admitted at the moment: a token is not required, and there is none or they are disabled.
+// Open reports whether everybody is admitted at the moment: a token is not required, and there are no tokens or they are
+// disabled.
 func (a *BearerTokenAuth) Open() bool { return a.tokenSet.Load().open() }
 
 func (s *tokenSet) open() bool {
 	return !s.required && (s.disabled || len(s.tokens) == 0)
 }
 
-// Names returns the names of the principals whose tokens count, in the order in which they came.
+// Names returns the names of the principals whose tokens count, in the order in which the tokens were added.
 func (a *BearerTokenAuth) Names() []string {
 	var names []string
 	for _, p := range a.tokenSet.Load().tokens {
@@ -207,8 +208,8 @@ func (a *BearerTokenAuth) change(f func(*tokenSet)) {
 
 var _ Verifier = (*BearerTokenAuth)(nil)
 
-// Verify returns the principal of the request's token, or nil: the token is missing or not valid, or tokens don't count at the moment. It
-// does not say what is wrong with a token, which comes from outside and may be anything.
+// Verify returns the principal of the request's token, or nil if the token is missing or not valid, or if tokens don't count at the
+// moment. It does not say what is wrong with a token, which comes from outside and may be anything.
 func (a *BearerTokenAuth) Verify(r *http.Request) (*wasmtools.Principal, error) {
 	s := a.tokenSet.Load()
 	if s.open() {
@@ -226,7 +227,8 @@ func (a *BearerTokenAuth) Scheme() Scheme {
 	return Scheme{Name: "bearer", Description: json.RawMessage(`{"type":"http","scheme":"bearer"}`), Challenge: "Bearer", Refusal: "Invalid or missing bearer token"}
 }
 
-// Version returns a number that grows with each change: after one a request may have another principal, or none.
+// Version returns a number that grows with each change: after a change, a request may have another principal, or
+// none.
 func (a *BearerTokenAuth) Version() uint64 { return a.tokenSet.Load().version }
 
 // digest returns the keyed digest of a token that credential.Check accepts. A key in front of the token is enough, because no digest leaves the

@@ -77,7 +77,7 @@ func TestCheckError(t *testing.T) {
 		err := b.Check(&http.Request{Header: http.Header{"Authorization": {header}}})
 		var e *wasmtools.Error
 		if !errors.As(err, &e) || e.Code != wasmtools.CodeUnauthorized || e.Message != "Invalid or missing bearer token" || e.Err != nil {
-			t.Errorf("header %q: got %#v, want the one error for all", header, err)
+			t.Errorf("header %q: got %#v, want the same error for all", header, err)
 		}
 	}
 	if err := b.Check(&http.Request{}); err == nil {

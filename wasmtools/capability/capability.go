@@ -1,8 +1,8 @@
 // Package capability says what a capability is: something outside its sandbox that a tool reaches through functions of the host. A tool
 // reaches it if its manifest declares the need and its operator grants it, and only as far as both say.
 //
-// Each is one [Kind], a value, in a package of its own. Package builtin lists a server's capabilities, and a program that embeds it adds
-// its own; see docs/embedding.md. Package broker turns the grants of a configuration into what the functions are given.
+// Each capability is one [Kind], a value in a package of its own. Package builtin lists a server's capabilities, and a program that
+// embeds it adds its own; see docs/embedding.md. Package broker turns the grants of a configuration into what the functions are given.
 package capability
 
 import (
@@ -21,13 +21,15 @@ import (
 
 // A Kind is one capability. Name, Module, New and Open are required.
 type Kind struct {
-	// Name is the name by which manifests need it. The name of a program's own capability begins with "x-".
+	// Name is the name with which manifests declare that they need it. The name of a program's own capability
+	// begins with "x-".
 	Name string
 	// Module is the import module whose functions get the tool's grant.
 	Module string
 	// Set has the functions of Module. If it is nil, Module's functions are among those that every tool has.
 	Set *hostabi.Set
-	// Waits is whether a tool that needs it waits rather than computes, so that more of its calls run at a time.
+	// Waits is whether a tool that needs it waits rather than computes. Then more of the tool's calls run at a
+	// time.
 	Waits bool
 	// Keeps is whether it keeps something in the state of the process.
 	Keeps bool
@@ -47,17 +49,18 @@ type Kind struct {
 	// Suggest returns the lines of TOML that grant a need, with values to be replaced where only an operator knows them. Only a
 	// capability of an embedding program may leave it nil.
 	Suggest func(n wasmtools.Need) string
-	// Reaches returns what a value of Decide, which is not nil, lets a tool reach, in an order that does not change. So whoever reviews a
-	// configuration sees what is enforced. If Reaches is nil, a tool reaches what it declares that it needs.
+	// Reaches takes a value that Decide returned, other than nil, and returns what it lets a tool reach, always in the same order. So
+	// whoever reviews a configuration sees what is enforced. If Reaches is nil, a tool reaches what it declares that it needs.
 	Reaches func(value any) []Reached
 	// Open is called once in a process.
 	Open func(h Host) Configure
 }
 
-// A Rule is what one grant of a configuration says of one capability: a pointer to a type of the kind's own. Once published, it must not
-// change.
+// A Rule is what one grant of a configuration says about one capability: a pointer to a type of the kind's own. Once published, it must
+// not change.
 type Rule interface {
-	// Keys returns the readers of its keys in [[grant]], which fill it in. Paths are relative to directory. No two kinds have a key in common.
+	// Keys returns the readers of the rule's keys in [[grant]]. The readers fill the rule in. Paths are relative to directory. No two kinds
+	// have a key in common.
 	Keys(directory string) key.Table
 	// Shown returns what a log may show of each key, with the same keys in the same order for each rule of the kind.
 	Shown() []key.Shown
@@ -112,7 +115,7 @@ type Configure func(c Configuration) Decide
 // reflect.DeepEqual if they can't be compared.
 type Decide func(path string, n wasmtools.Need, matching []Given) (value any, missing []wasmtools.Missing)
 
-// Reached is something outside its sandbox that a tool reaches.
+// Reached is something that a tool reaches outside its sandbox.
 type Reached struct {
 	// Capability is the name of the kind, and Entry what is reached, such as "https://api.example.com/v2".
 	Capability string `json:"capability" description:"The capability, such as http."`
@@ -123,7 +126,7 @@ type Reached struct {
 	Own bool `json:"own,omitempty" description:"Whether it is the caller's own, which no other caller can reach."`
 }
 
-// Compare orders by everything that is known, and returns 0 for equals.
+// Compare orders by capability, entry and detail, and returns 0 if all three are equal.
 func (r Reached) Compare(other Reached) int {
 	return cmp.Or(strings.Compare(r.Capability, other.Capability), strings.Compare(r.Entry, other.Entry), strings.Compare(r.Detail, other.Detail))
 }

@@ -18,7 +18,8 @@ func (s *Secrets) Has(name string) bool { return (*secret.View)(s).Has(name) }
 // Value returns a secret. Calls that began under another configuration get that configuration's values. The error says which secret is missing.
 func (s *Secrets) Value(name string) (string, error) { return (*secret.View)(s).Secret(name) }
 
-// Without returns b without the secrets with those names: b itself if it has none. It finds their former values, too.
+// Without returns b without the secrets with the given names, or b itself if it contains none of them. It finds
+// former values of these secrets, too.
 func (s *Secrets) Without(b []byte, names ...string) []byte {
 	return (*secret.View)(s).Redactor(secret.NamesOf(names...)).Bytes(b)
 }

@@ -18,8 +18,8 @@ func Load(path string, capabilities ...capability.Kind) (*Config, error) {
 	return (*Config)(c), err
 }
 
-// Parse is Load of a file in directory with this text, such as "server.address = '127.0.0.1:0'"; a nil text is the configuration of a
-// server with nothing but defaults. A program writes strings that it does not know with key.Quote.
+// Parse does what Load does, for a file in directory with this text, such as "server.address = '127.0.0.1:0'". A nil text means that
+// everything has its default. A program writes strings that it does not know with key.Quote.
 func Parse(text []byte, directory string, capabilities ...capability.Kind) (*Config, error) {
 	c, err := config.Opaque(config.Read("configuration", text, directory, capabilities))
 	return (*Config)(c), err

@@ -140,7 +140,7 @@ func TestNewRefuses(t *testing.T) {
 		{"no description", func() { gotool.New("add", " ", good) }, `it has no description`},
 		{"no function", func() { gotool.New[in, int]("add", "F.", nil) }, `it has no function`},
 		{"no function with a call", func() { gotool.NewWithCall[in, int]("add", "F.", nil) }, `it has no function`},
-		{"arguments that are no object", func() { gotool.New("f", "F.", func(context.Context, int) (int, error) { return 0, nil }) }, `arguments: int is not a JSON object`},
+		{"arguments that are not an object", func() { gotool.New("f", "F.", func(context.Context, int) (int, error) { return 0, nil }) }, `arguments: int is not a JSON object`},
 		{"a type that JSON can't hold", func() {
 			gotool.New("f", "F.", func(context.Context, struct{ C chan int }) (int, error) { return 0, nil })
 		}, `arguments.C: chan int`},

@@ -1,5 +1,5 @@
 // Package invoke is how a program calls tools, and is told of calls. Whatever door a call comes through, the same rules apply: the
-// principal's scopes, switches, limits and the tool's schema apply.
+// principal's scopes, the switches, the limits and the tool's schema.
 package invoke
 
 import (
@@ -11,15 +11,15 @@ import (
 
 // An Invoker calls tools. It is safe for concurrent use. A call that fails ends with a [wasmtools.Error], which a door translates.
 type Invoker interface {
-	// Call calls the tool of a route. Before it, call.Arguments are as the client sent them; afterwards they have the defaults filled in.
-	// If the call has a client, the client's current generation and principal are used, since they may have changed while the arguments were
-	// read. A large result counts until the client has been answered. The error is a *wasmtools.Error. A panic of a Go function reaches the
-	// caller.
+	// Call calls the tool of a route. When it is called, call.Arguments are as the client sent them; when it returns, they have the
+	// defaults filled in. If the call has a client, the client's current generation and principal are used, since they may have changed
+	// while the arguments were read. A large result counts until the client has been answered. The error is a *wasmtools.Error. A panic of
+	// a Go function reaches the caller.
 	Call(ctx context.Context, route wasmtools.Route, call *wasmtools.Call) (result []byte, err error)
 }
 
 // Find returns the route of a path such as "/math/add". It fails with CodeNotReady if the path has no tool, but may have one in a moment,
-// and otherwise with CodeNotFound. A tool that the principal may not call is missing, even while files are still being read.
+// and otherwise with CodeNotFound. A tool that the principal may not call counts as missing, even while files are still being read.
 func Find(g *wasmtools.Generation, path string, p *wasmtools.Principal) (wasmtools.Route, error) {
 	if p.May(path) {
 		if route, ok := g.Lookup(path); ok {
@@ -47,14 +47,14 @@ func NotYet(g *wasmtools.Generation, path string) *wasmtools.Error {
 // The methods are called concurrently, and the call's client waits for them. The Record, and everything in it, must be neither changed
 // nor kept.
 type Observer interface {
-	// Began is told that a call begins, once its arguments have been read and before they are checked. It returns ctx, or a context made of
-	// it: the call goes on with that, into the tool, into host functions, and into the calls inside it.
+	// Began is told that a call begins, once its arguments have been read and before they are checked. It returns ctx, or a context derived
+	// from it. The call continues with the returned context, which reaches the tool, host functions, and the calls inside this one.
 	Began(ctx context.Context, r *Record) context.Context
 	// Ended is told how a call ended. ctx is the context that Began returned.
 	Ended(ctx context.Context, r *Record)
-	// Refused is told of a call that did not begin: the principal may not call the tool, it is disabled, there is no room, or the arguments
-	// are too large or could not be read. For a call inside another one this includes a tool that does not exist, and one that the outer
-	// tool may not call.
+	// Refused is told of a call that did not begin: the principal may not call the tool, the tool is disabled, there is no room, or the
+	// arguments are too large or could not be read. For a call inside another one this includes a tool that does not exist, and one that
+	// the outer tool may not call.
 	Refused(r *Record)
 }
 
@@ -70,8 +70,8 @@ type Record struct {
 	Path string
 	// Depth is how many calls the call is inside: 0 for one that a client made.
 	Depth int
-	// Arguments are the client's, without the defaults, or the part of them that was read. Result is empty where the call failed. They are the
-	// bytes themselves, which cost nothing until an observer copies them.
+	// Arguments are the client's, without the defaults, or the part of them that was read. Result is empty where the call failed. Both are
+	// the bytes themselves, which cost nothing until an observer copies them.
 	Arguments, Result []byte
 	// Error is why the call failed, with the cause that its client is not shown. It is nil if there is a result.
 	Error *wasmtools.Error

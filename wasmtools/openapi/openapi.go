@@ -28,7 +28,8 @@ import (
 //	Subscribe(changed func()) (unsubscribe func())
 //
 // Schemes returns how clients can meet the condition at the moment: in one of these ways, which documents name; none if no credentials are
-// needed. It must not take a lock. Subscribe calls changed after each change of what Schemes returns. Without it they are always the same.
+// needed. Schemes must not take a lock. Subscribe calls changed after each change of what Schemes returns. Without Subscribe, the schemes
+// are always the same.
 //
 //	Challenges() []string
 //
@@ -36,9 +37,9 @@ import (
 //
 //	Version() uint64
 //
-// Version returns a number that grows when Check or Principal may say something else of a request. If it has changed when the body of a
-// request has come, or when a tool that the request runs calls another, they are called again for that request. Without this method they
-// are called again only after a change of the table's configuration. It must not take a lock.
+// Version returns a number that grows when Check or Principal may answer a request differently. If the number has changed by the time
+// the body of a request has arrived, or when a tool that the request runs calls another tool, Check and Principal are called again for
+// that request. Without Version, they are called again only after a change of the table's configuration. Version must not take a lock.
 type Dependency interface {
 	// Check returns nil, or why the request is refused. The client sees an *wasmtools.Error, while any other error counts as
 	// internal and is not shown. Check must not read the body. It is called concurrently.

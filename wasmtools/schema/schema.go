@@ -35,6 +35,6 @@ func (s *Schema) JSON() json.RawMessage { return (*schemas.Schema)(s).JSON() }
 // defaults, and integers of at most 309 digits such as 1.0 or 1e2 are written out. Everything else stays byte for byte as it was. A body
 // without anything but white space counts as {}.
 //
-// An error is a *misfit.Error with at least one violation, and at most 100 and one more that counts the rest. They are in the order of the
-// body, with what is missing first. The work is bounded by the size of the body; a check that would take more is refused.
+// An error is a *misfit.Error with 1 to 100 violations; if there are more, a further one counts the rest. The violations are in the order
+// of the body, with what is missing first. The work is bounded by the size of the body; a check that would take more is refused.
 func (s *Schema) Validate(body []byte) ([]byte, error) { return (*schemas.Schema)(s).Validate(body) }

@@ -10,8 +10,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
-// TestAnswers calls Answers on several servers: one that runs, on all addresses and with all places taken; one that is stopping while a call runs;
-// and one that accepts no connections.
+// TestAnswers calls Answers on several servers: some that listen on various addresses, one whose only place is taken and which is then
+// stopped while a call runs, and one that accepts no connections and is then closed.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	ask := func(r *running, within time.Duration) error {
@@ -44,7 +44,7 @@ func TestAnswers(t *testing.T) {
 	r.stop()
 	r.log.Wait(t, `"msg":"draining"`)
 	if err := ask(r, patience); err != nil {
-		t.Errorf("a server that ends: %v", err)
+		t.Errorf("a server that is stopping: %v", err)
 	}
 	close(end)
 	if err := r.result(); err != nil {

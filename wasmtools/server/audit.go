@@ -15,7 +15,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// attempts is an observer that records refused attempts to change the server in the audit, wherever they were refused.
+// attempts is an observer that records in the audit each refused attempt to change the server, wherever it was
+// refused.
 type attempts struct{ audit *audit.Log }
 
 var _ web.Observer = attempts{}
@@ -29,7 +30,7 @@ func (a attempts) Answered(answer *web.Answer) {
 	switch failed.Code {
 	case wasmtools.CodeUnauthorized, wasmtools.CodeForbidden, wasmtools.CodeHostNotAllowed, wasmtools.CodeOriginNotAllowed:
 	default:
-		return // the attempt was not refused but failed; if the operation had begun, it records that itself
+		return // the attempt was not refused but failed; an operation that had begun records the failure itself
 	}
 	e := audit.Entry{
 		Action:    credential.Mask(admin.ActionOf(strings.TrimPrefix(answer.Request().URL.Path, door.Path))),

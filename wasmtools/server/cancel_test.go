@@ -30,8 +30,8 @@ func fixtures(t *testing.T, tools int, of map[string]string) *config.Config {
 	return c
 }
 
-// TestClientGone closes the connection of a call while its guest computes, sleeps, and calls the host all the time, over REST and
-// over MCP. The guest ends with the connection, within a millisecond or two on a quiet machine. The test is not parallel, because while guests of
+// TestClientGone closes the connection of a call while its guest computes, sleeps, or calls the host all the time, over REST and over MCP.
+// The guest ends with the connection, within a millisecond or two on a quiet machine. The test is not parallel, because while guests of
 // other tests compute, Go checks the network only every 10 ms.
 // Proves: A tool stops
 func TestClientGone(t *testing.T) {
@@ -69,7 +69,7 @@ func TestClientGone(t *testing.T) {
 		slices.Sort(took)
 		t.Logf("a guest that %s ends %v to %v after its connection", test.name, took[0], took[len(took)-1])
 		if !testkit.Race(t) && took[0] > 5*time.Millisecond {
-			t.Errorf("a guest that %s ends %v after its connection at best", test.name, took)
+			t.Errorf("at best, a guest that %s ends %v after its connection", test.name, took)
 		}
 	}
 }

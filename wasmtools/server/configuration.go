@@ -111,8 +111,8 @@ func (s *Server) under(g *wasmtools.Generation) *configuration {
 	return c
 }
 
-// access returns which hosts and origins a configuration allows, given the addresses that the server listens on. They include those of the public
-// address with which the server was started.
+// access returns which hosts and origins a configuration allows, given the addresses that the server listens on. The allowed hosts and
+// origins include those of the public address with which the server was started.
 func (s *Server) access(c *config.Config) (*web.Access, error) {
 	o := web.AccessOptions{Hosts: c.Server.Hosts, Origins: c.Server.CORSOrigins, Loopback: !slices.ContainsFunc(s.listeners, isOpen),
 		Proxies: c.Server.TrustedProxies, ProxyHeader: c.Server.ProxyHeader}

@@ -25,7 +25,7 @@ type connections struct {
 	logger *slog.Logger
 
 	tardy    time.Duration // how long a client may keep the server waiting, such as for 4 KiB of a body, before it can be disconnected to make room
-	newcomer time.Duration // the same for a client that has just connected; it holds even if there are no spare places
+	newcomer time.Duration // the same for a client that has just connected, even if there are no spare places
 
 	open    sync.WaitGroup
 	leaving atomic.Bool // another process takes new connections
@@ -71,7 +71,7 @@ const (
 
 // A client is what connections knows about one connection.
 type client struct {
-	place   place // in one of the queues, except the two below
+	place   place // in one of the queues other than large and writing
 	inHead  place // in large
 	inWrite place // in writing
 	gone    bool  // the connection is no longer counted

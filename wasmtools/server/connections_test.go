@@ -136,7 +136,7 @@ func TestSparePlaces(t *testing.T) {
 	}{
 		{"a probe", "", probe, 200},
 		{"a call", "", said(""), 503},
-		{"the rest of its body never comes", "", strings.Replace(said(""), "Content-Length: 2", "Content-Length: 20", 1), 503},
+		{"a call whose body never ends", "", strings.Replace(said(""), "Content-Length: 2", "Content-Length: 20", 1), 503},
 		{"a call with a token", "sesame", said("sesame"), 200},
 		{"a call without the token", "sesame", said(""), 401},
 	} {

@@ -104,7 +104,8 @@ func (s *Server) refuseDraining() error {
 	return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "The server is shutting down; try again."}
 }
 
-// leaveTime is for how long a server that hands over closes each connection after an answer, before it closes those that were not used meanwhile.
+// leaveTime is a part of handing over. For this long, the server closes each connection after an answer. Then it closes the connections
+// that were not used meanwhile.
 const leaveTime = time.Second
 
 // lookEvery is how often a stopping server looks for requests that it need not wait for.
@@ -164,8 +165,8 @@ func (s *Server) HandOver() ([]*os.File, error) {
 	return files, nil
 }
 
-// toolsTime is how long clients that connected to a listener before the process began wait for the tools, instead of being told that they are not
-// ready. It is short because probes wait as well.
+// toolsTime is how long a client waits for the tools if it connected to a listener before the process began. Otherwise the client would be
+// told at once that the tools are not ready. The time is short because probes wait as well.
 const toolsTime = 10 * time.Second
 
 // waitForTools waits until the tools are listed, if clients that connected before this process began may be waiting.

@@ -55,7 +55,7 @@ func (s *Server) Mount(path string, door web.Door) { s.mount(path, door) }
 // Calls returns how many calls of guests are running.
 func (s *Server) Calls() int { return s.service.Engine.State().Calls }
 
-// ServeStdioWithin is ServeStdio whose first message waits for this time at most.
+// ServeStdioWithin does what ServeStdio does, but the first message waits for at most the given time.
 func ServeStdioWithin(ctx context.Context, of *core.Service, o StdioOptions, patience time.Duration) error {
 	return serveStdio(ctx, of, o, patience)
 }

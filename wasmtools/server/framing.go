@@ -61,7 +61,7 @@ type watchedConn struct {
 	client
 
 	flow flow // of HTTP/2
-	// isHTTP2 is set by the goroutine that reads, before others do so and before the first request.
+	// isHTTP2 is set by the goroutine that reads, before other goroutines read and before the first request.
 	isHTTP2 bool
 	preface int // how many bytes of the HTTP/2 preface have come
 
@@ -133,7 +133,8 @@ func socketOf(r *http.Request) *net.TCPConn {
 	return socket
 }
 
-// isDoubtful reports whether a proxy may see another end of the body than we do, because the request has both headers, or Transfer-Encoding in HTTP/1.0.
+// isDoubtful reports whether a proxy may see a different end of the body than we do, because the request has both headers, or
+// Transfer-Encoding in HTTP/1.0.
 func isDoubtful(r *http.Request) bool {
 	if len(r.TransferEncoding) == 0 && r.ProtoAtLeast(1, 1) {
 		return false

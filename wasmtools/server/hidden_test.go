@@ -56,7 +56,8 @@ func world(t *testing.T, search string, hidden bool) *running {
 	return r
 }
 
-// tokensOf makes tokens with the same scopes in each of the possible ways, and returns them by that way.
+// tokensOf makes tokens with the same scopes in each of the possible ways, and returns each token by the way
+// in which it was made.
 func tokensOf(t *testing.T, r *running) map[string]string {
 	t.Helper()
 	all := map[string]string{"declared": "the-token-of-declared", "issued": issue(r, "issued", inScope...)}

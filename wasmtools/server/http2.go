@@ -22,7 +22,8 @@ const (
 	// stalledRead is how many bytes are read from a client as long as the client itself does not read. Package http keeps the answer to each ping and
 	// the like until it is written, up to 10,000 of them: a few megabytes for each connection.
 	stalledRead = 16 << 10
-	// fewConnections is the fraction of the allowed connections up to which there are few.
+	// Connections count as few while there are no more of them than the allowed number divided by
+	// fewConnections.
 	fewConnections = 16
 )
 
@@ -40,8 +41,8 @@ func http2Settings() *http.HTTP2Config {
 	}
 }
 
-// newHTTP2 returns a server for HTTP/2 connections only, which the server of passes on to it. Its Shutdown ends these connections as soon as their
-// requests are answered, while the other server goes on. Clients learn which requests to send elsewhere.
+// newHTTP2 returns a server for HTTP/2 connections only, which it gets from the server that the parameter of names. Its Shutdown ends these
+// connections as soon as their requests are answered, while the other server goes on. Clients learn which requests to send elsewhere.
 func newHTTP2(of *http.Server) *http.Server {
 	s := &http.Server{IdleTimeout: of.IdleTimeout, HTTP2: of.HTTP2, ErrorLog: of.ErrorLog, Protocols: new(http.Protocols)}
 	s.Protocols.SetUnencryptedHTTP2(true)
@@ -100,7 +101,7 @@ func (f *flow) wait(n int) {
 	f.read += n
 }
 
-// readFrames reads frames, which belong to any HTTP/2 request of the connection.
+// readFrames reads frames. They may belong to any of the connection's HTTP/2 requests.
 func (w *watchedConn) readFrames(p []byte) (int, error) {
 	n, err := w.duplex.Read(p)
 	w.flow.wait(n)
@@ -151,7 +152,7 @@ func (c *connections) begin(w http.ResponseWriter, r *http.Request) (s *stream, 
 	case ok:
 		return s, true
 	case writes:
-		// The client does not read, so this goroutine, which is not counted, would wait for it.
+		// Otherwise this goroutine, which is not counted, would wait for the client, which does not read.
 		panic(http.ErrAbortHandler)
 	}
 	w.Header().Set("Retry-After", "1")
@@ -170,7 +171,8 @@ func headOf(r *http.Request) (lines, size int64) {
 	return lines, size + int64(len(r.RequestURI)+len(r.Host))
 }
 
-// take counts a stream, or returns false if there is no room, and reports whether something is being written over its connection.
+// take counts a stream, or returns false if there is no room. In that case, it also reports whether something is being written
+// over the stream's connection.
 func (c *connections) take(s *stream) (ok, writes bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -197,8 +199,8 @@ func (s *stream) of(w http.ResponseWriter, r *http.Request) (http.ResponseWriter
 	return &streamWriter{w, s}, r
 }
 
-// end stops counting a stream that has been answered. While the client delays the answer, the part that package http still keeps would not be
-// counted. So the answer is flushed first, except while there are few connections, since that costs a frame.
+// end stops counting a stream that has been answered. While the client delays the answer, the part that package http still keeps would not
+// be counted. So the answer is flushed first. Since a flush costs a frame, this is not done while there are few connections.
 func (s *stream) end() {
 	c := s.conn.conns
 	c.mu.Lock()

@@ -25,8 +25,8 @@ const (
 // again for garbage that is not collected yet.
 const connMemory = 32 << 10
 
-// newConnections returns an empty connections. Its limits depend on how many connections the process may have, in and out, and on its memory:
-// connections may take a sixteenth of that, and unfinished heads a sixty-fourth.
+// newConnections returns an empty connections. Its limits depend on how many connections the process may have, in and out, and on its
+// memory: connections may take a sixteenth of the memory, and unfinished heads a sixty-fourth.
 func newConnections(both *core.Connections, memory int64, logger *slog.Logger) *connections {
 	most := max(1, min(maxConns, memory/16/connMemory, both.All()*16/17))
 	c := &connections{

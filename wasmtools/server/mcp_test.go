@@ -71,7 +71,8 @@ func TestMCP(t *testing.T) {
 	}
 }
 
-// TestMCPSearch has a configuration with which only two tools are listed, with which clients find and call the others.
+// TestMCPSearch has a configuration with which only two tools are listed. Clients use these to find and call the
+// others.
 func TestMCPSearch(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

@@ -196,7 +196,7 @@ func TestMetrics(t *testing.T) {
 	checkMetricsPage(t, families)
 }
 
-// checkMetricsPage compares the page of metrics with those that the server has.
+// checkMetricsPage compares the page about metrics with the metrics that the server has.
 func checkMetricsPage(t *testing.T, families map[string]*dto.MetricFamily) {
 	t.Helper()
 	var b strings.Builder

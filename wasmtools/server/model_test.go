@@ -246,7 +246,8 @@ func (m *model) serveOrigin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// reload applies one configuration after another, each after some more requests, for the given time, but at least a few of them.
+// reload applies one configuration after another, each after some more requests, for the given time. It applies at least a few
+// configurations.
 func (m *model) reload(most int, config func(n int) *config.Config) {
 	defer close(m.ended)
 	begun := time.Now()

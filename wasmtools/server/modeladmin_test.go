@@ -84,9 +84,9 @@ func (m *office) config(o *order) *config.Config {
 	return &c
 }
 
-// ask makes a request for an operation, half of it before a reload where half is set, and returns the answer's status and text. They must be possible
-// under one order that was in force during the request. The order that let the request in is one of those since its end was sent, and a refusal may
-// be due to the head alone.
+// ask makes a request for an operation, and returns the answer's status and text. If half is set, it sends half of the request before a
+// reload, and the rest after it. Status and text must be possible under one order that was in force during the request. A request that was
+// let in must be allowed by an order in force since its end was sent, but a refusal may be due to the head alone.
 func (m *office) ask(name, token, body string, half bool, fits func(o *order, text string) bool, query ...string) (status int, text string) {
 	o := admin.Find(name)
 	path, headers := "/admin/v1"+o.Path(), []string{}
@@ -184,7 +184,7 @@ func (m *office) work(client int) {
 			operation := []string{"disable", "enable"}[rand.IntN(2)]
 			if status, _ := m.ask(operation, token, `{"names":["all/switched"]}`, half, nil); status == http.StatusOK {
 				if got := m.list(token); got != "" && got != operation+"d" {
-					m.t.Errorf("after %s it is %s", operation, got)
+					m.t.Errorf("after %s, the tool is %s", operation, got)
 				}
 			}
 		case kind == 1:
@@ -197,8 +197,8 @@ func (m *office) work(client int) {
 	}
 }
 
-// tokens makes a token, which is accepted with its own scopes, whatever happens to the token that made it. After it is revoked, it is no longer let
-// in, even if only the end of a request is missing.
+// tokens makes a token. The new token is accepted with its own scopes, whatever happens to the token that made it. Once the new token is
+// revoked, it is no longer let in, even if only the end of a request is missing.
 func (m *office) tokens(maker string, n int, half bool) {
 	name := fmt.Sprint("made", n)
 	status, text := m.ask("tokens add", maker, fmt.Sprintf(`{"name":%q,"scopes":["admin"]}`, name), half, nil)

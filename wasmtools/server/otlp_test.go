@@ -271,7 +271,7 @@ func TestTraceOfMCP(t *testing.T) {
 	}
 }
 
-// TestTraceOfStdio serves a client over standard input that records its calls, or does not.
+// TestTraceOfStdio serves clients over standard input: one that records its calls, and one that does not.
 func TestTraceOfStdio(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -507,8 +507,8 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 }
 
-// TestSilentCollector stops a server, and hands one over, while the collector reads requests and never answers. The next process gets the state
-// before the wait for the collector, and the listeners soon.
+// TestSilentCollector stops a server, and hands one over, while the collector reads requests and never answers. The next process gets the
+// state before the server waits for the collector, and gets the listeners soon.
 func TestSilentCollector(t *testing.T) {
 	t.Parallel()
 	for name, most := range map[string]time.Duration{"stop": 5 * time.Second, "hand over": 4 * time.Second} { // including one second of leaveTime

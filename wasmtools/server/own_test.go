@@ -376,7 +376,8 @@ func TestOwnSecretsRace(t *testing.T) {
 	}
 }
 
-// TestOwnSecretsWithdrawn removes secrets, and checks that they are kept over a restart.
+// TestOwnSecretsWithdrawn removes secrets. After a restart, removed secrets are still gone, and the others
+// are still there.
 func TestOwnSecretsWithdrawn(t *testing.T) {
 	t.Parallel()
 	o := own(t).start(t)

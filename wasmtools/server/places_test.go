@@ -13,8 +13,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
-// TestPlacesOfToolsThatWait lets tools call another one, which does not answer until the test ends: as many calls reach it as the configuration
-// gives the calling tool places, and one more call is refused.
+// TestPlacesOfToolsThatWait lets a tool call another one, which does not answer until the test ends. The configuration gives the calling
+// tool a number of places: that many calls reach the other tool, and one more call is refused.
 func TestPlacesOfToolsThatWait(t *testing.T) {
 	t.Parallel()
 	waiting := max(64, 4*runtime.GOMAXPROCS(0))
@@ -25,9 +25,9 @@ func TestPlacesOfToolsThatWait(t *testing.T) {
 		{"not configured", "", waiting},
 		{"0", "limits.concurrency = 0\n", waiting},
 		{"a number", "limits.concurrency = 3\n", 3},
-		{"0 over a number", "limits.concurrency = 3\n[[override]]\nmatch = 'a/once'\nconcurrency = 0\n", waiting},
-		{"another limit over a number", "limits.concurrency = 3\n[[override]]\nmatch = 'a/once'\ninput = '2KiB'\n", 3},
-		{"a number over no limit", "[[override]]\nmatch = 'a/once'\nconcurrency = 2\n", 2},
+		{"0 overrides a number", "limits.concurrency = 3\n[[override]]\nmatch = 'a/once'\nconcurrency = 0\n", waiting},
+		{"an override of another limit", "limits.concurrency = 3\n[[override]]\nmatch = 'a/once'\ninput = '2KiB'\n", 3},
+		{"a number overrides the default", "[[override]]\nmatch = 'a/once'\nconcurrency = 2\n", 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -18,7 +18,8 @@ type prepared struct {
 
 var _ admin.Prepared = (*prepared)(nil)
 
-// Prepare reads the configuration again, and makes everything that it needs, unless it is only a check.
+// Prepare reads the configuration again, and makes everything that the configuration needs, unless this is
+// only a check.
 func (s administered) Prepare(looks bool) (admin.Prepared, error) {
 	invalid := func(err error) error {
 		return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The configuration stays as it was: " + err.Error()}

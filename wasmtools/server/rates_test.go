@@ -223,7 +223,7 @@ func principalOf(r *running, name string) *wasmtools.Principal {
 	return nil
 }
 
-// TestRateOfAddresses has clients that name other addresses than their own, and a proxy that may do so.
+// TestRateOfAddresses has clients that name addresses other than their own, and a proxy that may do so.
 // Proves: Clients keep nobody out
 func TestRateOfAddresses(t *testing.T) {
 	t.Parallel()
@@ -294,7 +294,7 @@ func TestSlowBodiesCount(t *testing.T) {
 		}
 	}
 	if got := r.status("/shop/echo", secret); got != http.StatusTooManyRequests {
-		t.Errorf("two bodies: got %d", got)
+		t.Errorf("while two bodies are awaited: got %d", got)
 	}
 	if got := r.status("/shop/echo", other); got != http.StatusOK {
 		t.Errorf("another principal: got %d", got)
@@ -310,7 +310,7 @@ func TestSlowBodiesCount(t *testing.T) {
 		}
 	}
 	if got := r.status("/shop/echo", streaming); got != http.StatusTooManyRequests {
-		t.Errorf("two streams: got %d", got)
+		t.Errorf("while two streams are open: got %d", got)
 	}
 }
 
@@ -407,7 +407,8 @@ func TestFairness(t *testing.T) {
 						for ctx.Err() == nil {
 							if status, err := call(ctx, flood); err == nil && status != http.StatusOK {
 								n++
-								// Without a pause, clients would use up this machine's processors. With it, there are 500 calls a second.
+								// Without a pause, clients would use up this machine's processors. With the pause, there are 500 calls a
+								// second.
 								select {
 								case <-ctx.Done():
 								case <-time.After(200 * time.Millisecond):

@@ -85,7 +85,7 @@ func TestReachIsWhatIsReached(t *testing.T) {
 type explored struct {
 	Configurations, Attempts int
 	Ends, Through            int // how many things were reached, and how many of these through other tools
-	Nothing, Deepest         int // how many tools reached nothing, and how many tools were on the longest way
+	Nothing, Deepest         int // how many tools reached nothing, and how many tools were on the longest path
 }
 
 // A land is a server whose tools try to reach things.
@@ -458,7 +458,8 @@ func expected(ways []reach.Way, origin string) (all []string) {
 	return slices.Compact(all)
 }
 
-// call lets a caller call the last tool of through by way of the others, and makes that tool do something.
+// call lets a caller call the tools in through, each from the one before it, and makes the last one do
+// something.
 func (l *land) call(counts *explored, who caller, through []string, first, do string) (ok bool, answer string) {
 	l.tb.Helper()
 	counts.Attempts++

@@ -204,7 +204,7 @@ func (s *Server) logAuth(c *configuration) {
 	}
 }
 
-// syncedEvery is how often it is checked, after a reload, whether the catalog has read all files.
+// syncedEvery is how often the server checks, after a reload, whether the catalog has read all files.
 const syncedEvery = 20 * time.Millisecond
 
 // warnUnmatched compares the configuration in force with the tools, now or once the catalog has read all files: after a reload, more tools may appear

@@ -144,7 +144,8 @@ func TestReloadTellsInTheDocument(t *testing.T) {
 	}
 }
 
-// TestReloadWarns checks that every reload names the settings that need a restart, until they are as at the start again.
+// TestReloadWarns checks that every reload names the settings that need a restart, until these have their values from
+// the start again.
 func TestReloadWarns(t *testing.T) {
 	t.Parallel()
 	first := settings(t)

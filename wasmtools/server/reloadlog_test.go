@@ -29,7 +29,8 @@ func lastReload(t *testing.T, text string) (line map[string]any) {
 	return line
 }
 
-// TestReloadTellsWhatChanged checks the log line about what a reload has switched, granted and limited, which shows no token.
+// TestReloadTellsWhatChanged checks the log line about what a reload has switched, granted and limited. The line shows no
+// token.
 func TestReloadTellsWhatChanged(t *testing.T) {
 	t.Parallel()
 	first := settings(t)

@@ -39,7 +39,8 @@ func (v *issued) ChallengeFor(r *http.Request) string {
 	return challenge
 }
 
-// resourceOf returns the path of the resource that a path belongs to: for MCP that path as the client typed it, and otherwise REST as a whole.
+// resourceOf returns the path of the resource that a path belongs to. For MCP, it is the path as the client typed it. For any other path it
+// is "", which stands for REST as a whole.
 func resourceOf(path string) string {
 	if isMCP(path) {
 		return (&url.URL{Path: path}).EscapedPath()
@@ -149,8 +150,8 @@ func rulesOf(list []config.ClaimRule) []claim.Rule {
 	return all
 }
 
-// follow starts reading the keys of a configuration's issuer, and stops reading those of the issuer before. s.reload is held, or no other
-// goroutine has s yet.
+// follow starts reading the keys of a configuration's issuer, and stops reading those of the previous issuer. s.reload is held, or no
+// other goroutine has s yet.
 func follow(s *Server, c *configuration) {
 	var next *oidc.Issuer
 	if c != nil && c.issued != nil {

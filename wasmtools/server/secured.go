@@ -123,8 +123,8 @@ func (c *connections) shaken(w *watchedConn) {
 	w.asked.Store(false)
 }
 
-// now returns the TLS state as it is at present: without the client's certificate if that has expired or its authority is no longer trusted, since a
-// connection may last for hours.
+// now returns the TLS state as it is at present, since a connection may last for hours. If the client's certificate has expired, or its
+// authority is no longer trusted, the state is without the certificate.
 func (s *secured) now() *tls.ConnectionState {
 	if len(s.state.PeerCertificates) == 0 {
 		return s.state

@@ -42,8 +42,9 @@ import (
 
 // Options are what a Server has in addition to its configuration. The zero value is usable.
 type Options struct {
-	// Doors are served beside the configuration's, by their paths: a path must be one that no tool can have, such as "/hello.api". The service and
-	// each request give them the tools. A door that is an io.Closer is closed with the server, once it has no more requests, but not if New fails.
+	// Doors are served beside the configuration's, by their paths: a path must be one that no tool can have, such as "/hello.api". They get
+	// the tools from the service, and from each request. A door that is an io.Closer is closed with the server, once it has no more
+	// requests, but not if New fails.
 	Doors map[string]public.Door
 	// Verifiers identify callers in addition to the tokens of the configuration: one that knows the caller is enough. They are asked after the
 	// tokens, in this order, and stay in use when the configuration changes. No credentials are needed while they and the tokens are all open, so a
@@ -55,8 +56,8 @@ type Options struct {
 	Load func() (*config.Config, error)
 	// Listeners are used in place of the configured addresses. The Server closes them, even if New fails.
 	Listeners []net.Listener
-	// Awaited says that clients may already be waiting at the Listeners, such as when another program has opened them. So connections are accepted
-	// once the tools are listed, or after ten seconds.
+	// Awaited says that clients may already be waiting at the Listeners, for example because another program has opened them. Then
+	// connections are accepted only once the tools are listed, or after ten seconds.
 	Awaited bool
 }
 
@@ -235,8 +236,8 @@ type mcpDoor struct {
 // Close closes both.
 func (d mcpDoor) Close() error { return errors.Join(d.Door.Close(), d.tools.Close()) }
 
-// lasting returns the verifiers that outlive a configuration, whose changes the documents follow as well: the tokens of the state and
-// the program's own.
+// lasting returns the verifiers that outlive a configuration: the tokens of the state and the program's own. The documents follow the
+// changes of these verifiers as well.
 func (s *Server) lasting() []web.Dependency {
 	return []web.Dependency{auth.Dependency(append([]auth.Verifier{s.inForce().named}, s.verifiers...)...)}
 }

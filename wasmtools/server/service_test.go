@@ -14,8 +14,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
-// TestReloadOfService checks that a service can reload its configuration by itself, but not if it has a server: the rules on who is let in would be
-// left out.
+// TestReloadOfService checks that a service can reload its configuration by itself, but not if it has a server, since the rules on who is
+// let in would be left out.
 // Proves: A caller reaches its own tools only
 func TestReloadOfService(t *testing.T) {
 	t.Parallel()

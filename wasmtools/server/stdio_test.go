@@ -47,8 +47,8 @@ func serveStdio(t *testing.T, c *config.Config, o core.Options, requests string)
 	return out.String()
 }
 
-// TestStdioFirstList checks that the first list is complete, with the program's tools, and with a file that must be compiled and run to know its
-// tools.
+// TestStdioFirstList checks that the first list is complete, with the program's tools, and with those of a file that must be compiled and
+// run before its tools are known.
 func TestStdioFirstList(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

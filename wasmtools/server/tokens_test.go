@@ -249,7 +249,8 @@ func TestNetworksBehindProxies(t *testing.T) {
 	}
 }
 
-// TestUselessDeclarations checks that a start with useless declared tokens is logged: one has expired, and the scopes of another match no tool.
+// TestUselessDeclarations checks that a start logs which declared tokens are useless: one has expired, and the scopes of another match no
+// tool.
 func TestUselessDeclarations(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

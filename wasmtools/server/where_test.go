@@ -185,7 +185,7 @@ func TestNamesakes(t *testing.T) {
 			}
 		}
 		if codes[nil] != 2 || codes["not_found"] != 1 { // the second line has the level debug
-			t.Errorf("%q has lines with the codes %v, want two without and a not_found", w, codes)
+			t.Errorf("%q has lines with the codes %v, want two lines without a code, and one with not_found", w, codes)
 		}
 	}
 	var calls admin.Slowest

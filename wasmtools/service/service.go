@@ -46,18 +46,18 @@ func (s *Service) core() *core.Service { return (*core.Handle)(s).Service() }
 // Table returns the table of the tools that are served.
 func (s *Service) Table() *wasmtools.RouteTable { return s.core().Table }
 
-// Invoker returns what calls tools. All doors use it, and share its memory.
+// Invoker returns the service's invoker, which calls tools. All doors use it, and share its memory.
 func (s *Service) Invoker() invoke.Invoker { return s.core().Invoker }
 
 // Wait waits until all files that existed at the start have been read.
 func (s *Service) Wait(ctx context.Context) error { return s.core().Catalog.Wait(ctx) }
 
-// Reload puts a whole configuration in force. After an error the old one stays. If there is a server, use its Reload: this one then fails
-// instead.
+// Reload puts a whole configuration in force. After an error the old one stays. If there is a server, use the server's Reload: the
+// Service's own then fails.
 func (s *Service) Reload(c *config.Config) error { return s.core().Reload((*inner.Handle)(c).Config()) }
 
-// Pack returns a module with a manifest inside, replacing any that it has: for programs with their own functions, which the module may
-// import. It fails if the service could not serve the file.
+// Pack returns a module with a manifest inside, in place of any that it has. It is for programs with functions of their own, which the
+// module may import. It fails if the service could not serve the file.
 func (s *Service) Pack(ctx context.Context, module, manifest []byte) ([]byte, error) {
 	return s.core().Pack(ctx, module, manifest)
 }

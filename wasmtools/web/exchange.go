@@ -33,7 +33,8 @@ func (x *Exchange) Generation() *wasmtools.Generation { return x.in().Generation
 // allocation.
 func (x *Exchange) Call() *wasmtools.Call { return x.in().Call() }
 
-// SetTool names the tool that the request calls. The log counts refused calls by it, and names it if the request's path is a different one.
+// SetTool names the tool that the request calls. The log counts refused calls for each tool, and names the tool if the request's path is a
+// different one.
 func (x *Exchange) SetTool(path string) { x.in().SetTool(path) }
 
 // SetOperation tells the log what the request does, if its method and its path do not say so.

@@ -9,7 +9,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// An Observer is told of requests, such as the log. Package invoke tells its own observers of the calls that requests make.
+// An Observer, such as the log, is told of requests. Package invoke tells its own observers of the calls that requests
+// make.
 type Observer interface {
 	// Answered is told of each request once it has been answered: also of a request that was refused for its host, its page or its token
 	// before any door saw it, and of one with an unknown path. It is called concurrently, and the connection waits for it. The
@@ -22,16 +23,19 @@ type Answer web.Answer
 
 func (a *Answer) in() *web.Answer { return (*web.Answer)(a) }
 
-// Request returns the request, whose body must not be read. It is nil where that came over standard input.
+// Request returns the request, whose body must not be read. It is nil if the request came over standard
+// input.
 func (a *Answer) Request() *http.Request { return a.in().Request() }
 
 // RequestID returns the request's id.
 func (a *Answer) RequestID() string { return a.in().RequestID() }
 
-// Door returns the path of the door that the request was for, "stdio" for standard input, or "" if there is none, and for probes.
+// Door returns the path of the door that the request was for, "stdio" for standard input, or "" for probes and if there is no
+// such door.
 func (a *Answer) Door() string { return a.in().Door() }
 
-// Principal returns who made the request, or nil if it was refused before that was known, and for probes.
+// Principal returns who made the request, or nil for probes and for a request that was refused before that
+// was known.
 func (a *Answer) Principal() *wasmtools.Principal { return a.in().Principal() }
 
 // Client returns the address for which the request was sent, or the zero Addr if it has none.

@@ -67,8 +67,8 @@ type AccessOptions struct {
 	// Proxies are the addresses of proxies in front of the service, which are believed when they say for whom they send a request. The log
 	// shows who that is. If there are none, the peer of the connection is the client.
 	Proxies []netip.Prefix
-	// ProxyHeader is the one header in which they say it, "X-Forwarded-For" or "Forwarded": any other header may have been written by the
-	// client. If it is empty, X-Forwarded-For is used.
+	// ProxyHeader is the one header in which the Proxies name the client, "X-Forwarded-For" or "Forwarded": any other header may have
+	// been written by the client. If it is empty, X-Forwarded-For is used.
 	ProxyHeader string
 }
 

@@ -84,7 +84,7 @@ const namespace = "attack"
 // path is the path of tool number i of fill.
 func path(i int) string { return fmt.Sprintf("/%s/t%d", namespace, i) }
 
-// peak reports the most memory that the server had, and fails if it was above most bytes; 0 means no limit.
+// peak reports the most memory that the server had, and fails if that is more than "most" bytes. If most is 0, there is no limit.
 func (a *arena) peak(s *service.Service, most int64) error {
 	_, peak, err := s.Resident()
 	if err != nil {

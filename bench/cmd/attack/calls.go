@@ -159,7 +159,7 @@ func attackSpin(ctx context.Context, a *arena) error {
 	if err != nil {
 		return err
 	}
-	// beside makes that many clients call a tool that spins, and returns what the neighbour sees meanwhile.
+	// beside makes a number of clients call tools that spin, and returns what the neighbour sees meanwhile.
 	beside := func(clients int) (n neighbour, crowd tally, err error) {
 		var all sync.WaitGroup
 		done := make(chan struct{})
@@ -219,7 +219,7 @@ func measureNeighbour(ctx context.Context, url string, span time.Duration) (n ne
 	return n, json.Unmarshal(text, &n)
 }
 
-// beNeighbour calls url for a time. It fails if the status of an answer is not 200.
+// beNeighbour calls url for a given time. It fails if the status of an answer is not 200.
 func beNeighbour(arguments []string, out io.Writer) error {
 	if len(arguments) != 2 {
 		return errors.New("usage: attack neighbour URL SPAN")

@@ -22,7 +22,7 @@ func attackShapes(ctx context.Context, a *arena) error {
 	for i, body := range []assemble.Body{
 		assemble.Live(2500, 2500),  // 28 KB took 1.0 GB and 6 s
 		assemble.Straight(100_000), // 771 KB took 5.0 GB
-		assemble.Locals(100, 9000), // the most that a limit on locals times branches once allowed
+		assemble.Locals(100, 9000), // the most that an earlier limit on the product of locals and branches allowed
 	} {
 		err := a.put(assemble.Tool{Namespace: namespace, Name: fmt.Sprint("t", i), Bodies: []assemble.Body{body}})
 		if err != nil {

@@ -60,7 +60,7 @@ func attackBodies(ctx context.Context, a *arena) error {
 		path(0), size, strings.Repeat("x", size-100)), false)
 }
 
-// besiegeWithin is besiege for a server with that much memory, some of which must be left.
+// besiegeWithin is besiege for a server with a memory limit, a fifth of which must stay free.
 func (a *arena) besiegeWithin(ctx context.Context, memory int64, besiegers int, sends string, withToken bool) error {
 	group, err := newCgroup(a.cgroup, memory)
 	if err != nil {

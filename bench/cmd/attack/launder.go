@@ -14,8 +14,8 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// launderer sends requests until one is refused, and has itself called to send more. A second tool, which may send none, calls it again and again,
-// and also a third tool, which prints a secret in each call.
+// launderer is a script with three tools. The first sends requests until one is refused, and then calls itself through the host to send more. The
+// second may send no requests, but calls the first again and again. It also calls the third, which returns a secret in each call.
 const launderer = `from toolsrv import Failure, Needs, http, needs, secrets, tool, tools
 
 def more(depth: int) -> None:

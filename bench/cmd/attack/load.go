@@ -98,7 +98,7 @@ func (l load) run(ctx context.Context, s *service.Service) tally {
 	return sum
 }
 
-// call makes a request whose answer should be want, and returns the code of a well-formed error.
+// call makes a request and compares the answer with want. If the answer is a well-formed error, it returns the error's code.
 func call(client *http.Client, url, body, want string) (code string, err error) {
 	answer, err := client.Post(url, "application/json", strings.NewReader(body))
 	if err != nil {

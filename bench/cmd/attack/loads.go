@@ -15,16 +15,16 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// The attacks, in control groups, on the memory that loading files takes, and on the memory that loaded files keep.
+// The attacks on memory, in control groups: on the memory that loading files takes, and on the memory that loaded files keep.
 
 const mib = 1 << 20
 
-// A batch is a set of files for a server with that much memory.
+// A batch is a set of files, and the memory limit of the server that loads them.
 type batch struct {
 	memory int64
 	files  int
 	kind   string                      // the number of files, for the attack's line
-	put    func(a *arena, i int) error // puts file number i, which is called big and its number
+	put    func(a *arena, i int) error // writes file number i, whose name is "big" and that number
 }
 
 func attackSources(ctx context.Context, a *arena) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// nonsense are kinds of requests that anybody can send as fast as the network allows, with their statuses.
+// nonsense are kinds of requests that anybody can send as fast as the network allows, each with the status of its answer.
 func nonsense() []sent {
 	const token = "Bearer attack-attack-attack"
 	return []sent{

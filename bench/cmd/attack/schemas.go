@@ -84,7 +84,8 @@ func attackSchemas(ctx context.Context, a *arena) error {
 		}
 	}
 	var refused, unexplained atomic.Int64
-	// These are the limits that the server sets itself with 1 GiB. In a control group of that size it would swap instead, if there is swap.
+	// These are the limits that the server sets itself with 1 GiB. In a control group of that size, the server would swap instead of reaching them,
+	// if there is swap.
 	o := service.Options{Server: `memory = "512MiB"`, Env: []string{"GOMEMLIMIT=460MiB"}, Each: func(line []byte) {
 		if strings.Contains(string(line), "refused") && strings.Contains(string(line), ".wasm") {
 			if refused.Add(1); !strings.Contains(string(line), "server.memory") {

@@ -57,8 +57,9 @@ func attackScripts512(ctx context.Context, a *arena) error { return readScripts(
 
 func attackScripts1024(ctx context.Context, a *arena) error { return readScripts(ctx, a, "1GiB", 20) }
 
-// readScripts has many scripts called in turn, by few clients and by many, with that much memory for all scripts. Many clients must get at least a
-// given fraction of the answers that one gets: one client finds all instances idle, but many make each other's instances start again.
+// readScripts has many scripts called in turn, first by one client and then by many, on a server with little memory for all scripts. One client
+// finds all instances idle, but many clients make each other's instances start again. Still, they must together get at least a given fraction of the
+// answers that one client gets.
 func readScripts(ctx context.Context, a *arena, memory string, part float64) error {
 	const scripts, each = 100, 15 * time.Second
 	if err := fillScripts(a, scripts, python); err != nil {

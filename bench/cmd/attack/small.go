@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// The attacks on servers with little memory: the least with which docs/operations.md promises that they work.
+// The attacks on servers with little memory: with the least that is enough according to docs/operations.md.
 
 func attackSmall(ctx context.Context, a *arena) error { return serveSmall(ctx, a, 256<<20, python) }
 
@@ -20,8 +20,8 @@ func attackSmaller(ctx context.Context, a *arena) error {
 	return serveSmall(ctx, a, 128<<20, javascript)
 }
 
-// serveSmall lets a server with at most most bytes of memory read and compile ten scripts in a language, and calls each for the first time, and then
-// in turn.
+// serveSmall lets a server read and compile ten scripts in a language, in a control group with a memory limit of "most" bytes. It calls each script
+// once, and then calls all of them in turn.
 func serveSmall(ctx context.Context, a *arena, most int64, l language) error {
 	const scripts, calls = 10, 300
 	group, err := newCgroup(a.cgroup, most)
@@ -37,7 +37,7 @@ func serveSmall(ctx context.Context, a *arena, most int64, l language) error {
 	if err != nil {
 		return err
 	}
-	// The start does not wait for scripts whose interpreter takes long to be compiled.
+	// The start does not wait for scripts whose interpreter takes long to compile.
 	first := load{clients: 1, output: func(int) string { return fmt.Sprint(scripts - 1) }, allow: []string{"not_found", "tool_timeout"}}
 	for served := 0; served == 0; {
 		if ctx.Err() != nil {

@@ -120,7 +120,7 @@ func (b *bench) set(ctx context.Context) (err error) {
 	return nil
 }
 
-// rate returns how often do returns in a second, with 64 callers for a time. n counts its calls.
+// rate calls do from 64 callers for a while, and returns how many calls ended per second. n is the number of the call.
 func rate(span time.Duration, do func(n int64) error) (float64, error) {
 	var errs [64]error
 	var next, done atomic.Int64
@@ -138,7 +138,7 @@ func rate(span time.Duration, do func(n int64) error) (float64, error) {
 	return float64(done.Load()) / time.Since(begin).Seconds(), errors.Join(errs[:]...)
 }
 
-// compose measures how much longer a call takes that calls another tool, compared with one of the same module that doesn't.
+// compose measures how much longer a call takes if it calls another tool, in comparison with a call of the same module that doesn't.
 func (b *bench) compose(ctx context.Context) (err error) {
 	s, err := b.service(ctx, 1, "[[grant]]\nmatch = 'reach/*'\nhttp = ['http://127.0.0.1:1']\nprivate = ['127.0.0.1/32']\nkv = '1MiB'\ntools = ['bench/add']\n")
 	if err != nil {

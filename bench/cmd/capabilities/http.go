@@ -13,11 +13,11 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
 )
 
-// fetches is how often a call of the tool fetch sends its request (FETCHES of reach.rs).
+// fetches is how many times a call of the tool fetch sends its request (FETCHES in reach.rs).
 const fetches = 30
 
-// http compares a tool that gets a document of 1 KiB from a server on this machine with Go's client, which gets the same and is as careful: a
-// connection is used for one call only.
+// http measures a tool that gets a document of 1 KiB from a server on this machine. It is compared with Go's client, which gets the same document
+// with the same precaution: it uses a connection for one call only.
 func (b *bench) http(ctx context.Context) (err error) {
 	document := `{"weather": "` + strings.Repeat("fair ", 200) + `"}`
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -18,7 +18,7 @@ const (
 	neighbourCalls = 20_000
 )
 
-// waiting measures how much memory calls that wait for a server hold, and how long calls of another tool take meanwhile.
+// waiting measures how much memory calls hold while they wait for a server, and how long calls of another tool take meanwhile.
 func (b *bench) waiting(ctx context.Context) (err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

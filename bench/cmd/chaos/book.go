@@ -23,7 +23,7 @@ type booked struct{ action, word string }
 
 func (*book) name() string { return "changes confirmed, entries of the audit" }
 
-// load implements trial: others make the changes.
+// load implements trial. It does nothing, because others make the changes.
 func (*book) load(context.Context, fault, *ledger) {}
 
 // confirm records a confirmed change.

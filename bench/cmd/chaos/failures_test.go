@@ -10,8 +10,8 @@ import (
 
 var update = flag.Bool("update", false, "write docs/generated/failures.md")
 
-// failures lists what can fail with servers that share a state, what the servers do then, and what operators do. This command makes those with
-// faults, and test/nats the others.
+// failures lists what can fail with servers that share a state, what the servers do then, and what operators do. This command makes the failures
+// that name faults, and test/nats makes the others.
 var failures = []struct {
 	faults   string // matches the names of faults
 	what     string
@@ -73,6 +73,6 @@ func TestFailuresPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != b.String() {
-		t.Error("docs/generated/failures.md differs from failures: go test ./cmd/chaos -run TestFailuresPage -update in bench writes it")
+		t.Error("docs/generated/failures.md differs from the list failures: go test ./cmd/chaos -run TestFailuresPage -update, in bench, writes the page again")
 	}
 }

@@ -23,7 +23,7 @@ type fault struct {
 // stopped is how long a process stays stopped after SIGSTOP, if the run is long enough.
 const stopped = 30 * time.Second
 
-// faults returns all faults in order, each for one server or node, or for each of them.
+// faults returns all faults in order. Most of them come once for each server or node, or only for the first one in a short run.
 func (w *world) faults() []fault {
 	var all []fault
 	each := replicas

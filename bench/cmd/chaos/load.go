@@ -21,7 +21,7 @@ const (
 	rest = 4 * time.Millisecond
 	// patience is how long a worker waits for an answer before it makes the next call.
 	patience = 500 * time.Millisecond
-	// callLimit is how long a call may take: longer than a server is stopped.
+	// callLimit is how long a call may take: longer than a fault stops a server.
 	callLimit = time.Minute
 	counter   = "counter"
 )
@@ -36,7 +36,7 @@ type ledger struct {
 	slow    []time.Duration
 	put     map[string]bool // keys whose writes were confirmed
 	counted []counted
-	maybe   int // counts without an answer, which may have been made
+	maybe   int // requests to count that got no answer: they may have been counted
 	wrong   []string
 }
 
@@ -131,7 +131,7 @@ func send(ctx context.Context, asks *http.Client, at, token, text string, header
 	return a
 }
 
-// refused reports whether a tool was told that it can't write, or got no answer in its time.
+// refused reports whether a tool was told that it can't write, or got no answer within its time limit.
 func (a *answer) refused() bool {
 	return strings.Contains(a.body, `"unavailable"`) || strings.Contains(a.body, `"tool_timeout"`)
 }
@@ -244,7 +244,8 @@ func (l *ledger) settle() {
 	}
 }
 
-// counts returns what is wrong with counts: each must be different, and larger than all counts that had ended before it began.
+// counts returns what is wrong with the counts that callers were told. Each count must be different. It must also be larger than every count that
+// was answered before its own request began.
 func counts(all []counted) (wrong []string) {
 	slices.SortFunc(all, func(a, b counted) int { return a.n - b.n })
 	var latest time.Time // the latest beginning of all smaller counts

@@ -1,7 +1,7 @@
-// Command chaos runs three servers with one state behind a balancer, under load, while their parts fail one after another: it kills and stops servers
-// and NATS nodes, cuts them off from each other, slows their connections, fills disks and sets clocks. Meanwhile operators change tokens, switches
-// and files, and clients continue their sessions. It prints tables of what was lost, and how long it took until all servers agreed again. It exits
-// with 1 if something was lost, forgotten or answered wrongly that should not have been.
+// Command chaos runs three servers with one state behind a balancer, under load, while their parts fail one after another: it kills and stops
+// servers and NATS nodes, cuts them off from each other, slows their connections, fills disks and sets clocks. Meanwhile operators change tokens,
+// switches and files, and clients continue their sessions. It prints tables of what was lost, and how long it took until all servers agreed again.
+// It exits with 1 if something was lost or forgotten that should not have been, or if an answer was wrong.
 //
 //	chaos [-server BINARY] [-old BINARY] [-late BINARY] [-late-node BINARY] [-for TIME] [-only NAME,...]
 //
@@ -32,7 +32,7 @@ func main() {
 // inside is the first argument of a process that may mount disks that no other process sees.
 const inside = "inside"
 
-// run runs this program again in a process that can mount disks, or here if there can be none.
+// run runs this program again in a process that can mount disks. If no such process can be made, it makes the run here.
 func run(ctx context.Context, arguments []string, out, log io.Writer) error {
 	self, err := os.Executable()
 	if err != nil {

@@ -21,7 +21,7 @@ type operator struct {
 	revoked map[string]string // tokens that must no longer be accepted
 	unsure  map[string]bool   // the names of tokens that may have been made or revoked
 	on      bool              // the required state of the switch
-	doubt   bool              // it may be in the other state
+	doubt   bool              // the switch may be in the other state
 	changed int
 	refused int
 	why     map[string]int // why changes were refused, without their numbers

@@ -18,12 +18,12 @@ const (
 	paced, pacedBurst = 40, 5
 	// askedEvery is how long the caller waits between two calls: it makes twice as many as it may.
 	askedEvery = time.Second / (2 * paced)
-	// looseShare is the fraction of calls that all servers together may let through above the rate. looseFor is for how much longer calls may be let
-	// through, which the servers make up for later.
+	// looseShare is the fraction of calls that all servers together may let through above the rate. looseFor is a further time for which the rate
+	// may be used up: servers may let calls through too early, and make up for that later.
 	looseShare, looseFor = 0.1, time.Second
 )
 
-// spreadWithin is how long a new token may take until all servers have it, on a busy machine.
+// spreadWithin is how long it may take, on a busy machine, until all servers have a new token.
 const spreadWithin = time.Second
 
 // A pace is a caller with a rate, who calls more often than the rate allows. Together the servers must let through what the rate allows. A server
@@ -44,7 +44,7 @@ func (p *pace) load(ctx context.Context, f fault, l *ledger) {
 	p.sum, p.wrong = "", nil
 	if p.token == "" {
 		over := p.replicas[0].admin()
-		for i := 1; over == nil; i++ { // this may be what fails
+		for i := 1; over == nil; i++ { // the first servers may be down, since this fault may have stopped them
 			over = p.replicas[i].admin()
 		}
 		var made admin.TokenMade
@@ -98,7 +98,7 @@ func (p *pace) load(ctx context.Context, f fault, l *ledger) {
 	}
 }
 
-// cutFor returns for how long servers say that they are cut off, in total.
+// cutFor returns the total time for which servers say that they are cut off.
 func (p *pace) cutFor(ctx context.Context) (sum time.Duration) {
 	asks := &http.Client{Transport: &http.Transport{}, Timeout: askLimit}
 	defer asks.CloseIdleConnections()

@@ -184,7 +184,7 @@ func (w *world) saysCut(ctx context.Context, i int, l *ledger) {
 	}
 }
 
-// askCut sends a server that is cut off requests that need no state, without the balancer.
+// askCut sends requests that need no state to a server that is cut off, and bypasses the balancer.
 func (w *world) askCut(ctx context.Context, i int) (got told) {
 	asks := &http.Client{Transport: &http.Transport{}}
 	defer asks.CloseIdleConnections()

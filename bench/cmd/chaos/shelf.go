@@ -18,7 +18,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin/client"
 )
 
-// withShelf are configuration tables of a server that also serves the files in a bucket. It makes no change that can't be stored in the audit.
+// withShelf are configuration tables of a server that also serves the files in a bucket. The server makes no change that can't be stored in the
+// audit.
 const withShelf = `
 [[source]]
 name = "shelf"
@@ -33,7 +34,7 @@ strict = true
 
 const (
 	shelved = 4
-	// removable is the file that is sometimes removed. All other files must stay served once they are.
+	// removable is the file that is sometimes removed. All other files must stay in service once they are served.
 	removable = shelved - 1
 	// putEvery is the time between two changes of a file.
 	putEvery = time.Second
@@ -43,8 +44,8 @@ const (
 	servedWithin = 30 * time.Second
 )
 
-// A shelf has operators put, roll back and remove files at all servers, while callers call their tools. All servers must serve afterwards what an
-// operator was told.
+// A shelf has operators put, roll back and remove files at all servers, while callers call their tools. Afterwards, all servers must serve what the
+// operators were told.
 type shelf struct {
 	*world
 	mu      sync.Mutex
@@ -57,7 +58,7 @@ type shelf struct {
 
 // A shelvedFile is the state of one file.
 type shelvedFile struct {
-	maybe  []int          // the versions one of which must be served; 0 means no version
+	maybe  []int          // one of these versions must be served; 0 means no version
 	put    map[int]string // the digests of confirmed versions
 	served bool           // all servers have served the file
 }

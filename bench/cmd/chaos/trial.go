@@ -12,7 +12,7 @@ type trial interface {
 	name() string
 	// load continues until ctx ends, and returns when everything is answered.
 	load(ctx context.Context, f fault, l *ledger)
-	// verify returns what differs from the answers, and a summary. All servers agree by then, and nobody makes changes.
+	// verify returns how the servers differ from what their answers said, and a summary. All servers agree by then, and nobody makes changes.
 	verify(ctx context.Context) (sum string, wrong []string)
 }
 

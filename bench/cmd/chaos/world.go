@@ -239,7 +239,7 @@ func (r *replica) admin() *client.Client {
 	return r.over
 }
 
-// agreed waits until a change that one server confirms is in force on all servers, and all report no trouble.
+// agreed waits until a change that one server has confirmed is in force on all servers, and none of them reports any trouble.
 func (w *world) agreed(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 90*time.Second, errors.New("the servers did not agree in 90 s"))
 	defer cancel()

@@ -146,7 +146,7 @@ func (b *bench) native(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, in.Close(), child.Wait()) }()
-	// With the default that the server would have filled in.
+	// The arguments include the default that the server would have filled in.
 	arguments := strings.TrimSuffix(string(text), "}") + `, "top": 10}`
 	if _, err := io.WriteString(in, arguments+"\n"); err != nil {
 		return err

@@ -97,8 +97,8 @@ func (b *bench) further(ctx context.Context, prefix, script, namespace, other st
 	return nil
 }
 
-// held starts a server on a directory, calls its first n tools, and then something, if that is not nil. It returns the memory that the server holds
-// after that.
+// held starts a server on a directory, and calls its first n tools. Then it runs the function something, if that is not nil. It returns the memory
+// that the server holds after that.
 func (b *bench) held(ctx context.Context, directory string, n int, something func(client *http.Client, url string) error) (int64, error) {
 	s, err := service.Start(ctx, service.Options{
 		Binary: b.server, Directory: directory,

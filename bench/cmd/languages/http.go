@@ -16,8 +16,8 @@ import (
 // connections is how many connections make requests at a time.
 const connections = 16
 
-// http compares REST calls of the addition in Python with the same function behind FastAPI, which runs it on a thread, and with one that is
-// written for its event loop.
+// http compares REST calls of the addition in Python with the same function behind FastAPI: once as a plain function, which FastAPI runs on a
+// thread, and once written for FastAPI's event loop.
 func (b *bench) http(ctx context.Context) error {
 	if b.fastapi == "" {
 		b.report.Explain("py_http_vs_fastapi is left out: there is no -fastapi")
@@ -51,7 +51,7 @@ func (b *bench) http(ctx context.Context) error {
 		return err
 	}
 	defer peer.Stop()
-	// FastAPI listens before its workers have started, and ours before the engine is compiled.
+	// FastAPI listens before its workers have started, and our server listens before the engine is compiled.
 	for _, url := range []string{s.URL, "http://" + peer.Host} {
 		if _, err := first(ctx, &http.Client{Timeout: time.Minute}, url+"/bench/add"); err != nil {
 			return err

@@ -55,7 +55,7 @@ func (b *bench) three(ctx context.Context) (err error) {
 	return nil
 }
 
-// half prints the range that half of the rounds are in.
+// half prints the range in which the middle half of the rounds lie.
 func half(ratios []float64) string {
 	sorted := slices.Sorted(slices.Values(ratios))
 	return fmt.Sprintf("half of the rounds have %.3f to %.3f", sorted[len(sorted)/4], sorted[len(sorted)*3/4])

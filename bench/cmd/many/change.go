@@ -19,7 +19,7 @@ const changes = 20
 // pollEvery is how long a caller waits between two calls that find out whether a change is in force.
 const pollEvery = time.Millisecond / 2
 
-// changing measures from the request of a switch to one server until the last of three has it in force.
+// changing measures the time from the request that switches a tool at one server until the switch is in force on the last of three servers.
 func (b *bench) changing(ctx context.Context) (err error) {
 	all, end, err := b.replicas(ctx, "")
 	if err != nil {

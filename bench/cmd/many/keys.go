@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// kvKeys is the number of keys of which one is read, and writers how many callers write them.
+	// kvKeys is how many keys there are, one of which is read. writers is how many callers write them.
 	kvKeys, writers = 10_000, 64
 	// reads is how many more reads a call of reach/gets makes than one of reach/get.
 	reads = 1000
@@ -19,7 +19,7 @@ const (
 	writes = 20
 )
 
-// keys measures what one more read of a key within a call costs, and a call over HTTP that writes a key.
+// keys measures two costs: of one more read of a key within a call, and of a call over HTTP that writes a key.
 func (b *bench) keys(ctx context.Context) (err error) {
 	all, end, err := b.replicas(ctx, "")
 	if err != nil {

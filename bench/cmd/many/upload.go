@@ -32,7 +32,7 @@ bucket = "tools"
 upload = true
 `
 
-// uploading measures from the start of a put at one server until all three serve the new version of a file.
+// uploading measures the time from the start of a put at one server until all three serve the new version of a file.
 func uploading(ctx context.Context, b *bench) (err error) {
 	all, end, err := b.replicas(ctx, shelf)
 	if err != nil {

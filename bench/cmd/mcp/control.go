@@ -41,7 +41,7 @@ func control(l net.Listener) error {
 func controlled(p *service.Peer, calls int) ([]time.Duration, error) {
 	took := make([]time.Duration, calls)
 	lines := bufio.NewScanner(p.Out)
-	lines.Scan() // the line of the connection with which service.StartPeer checked that it listens
+	lines.Scan() // the line about the connection that service.StartPeer made to check that the program listens
 	for i := range took {
 		c, err := net.Dial("tcp", p.Host)
 		if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// serve starts the real server on the tools that fill puts into a directory, and returns when the server is idle. tables are added to its
-// configuration; each is called with each line of its log.
+// serve starts the real server on the tools that fill puts into a directory, and returns when the server is idle. The tables are added to its
+// configuration. The function "each" is called with every line of its log.
 func (b *bench) serve(ctx context.Context, tables string, each func(line []byte), fill func(tools string) error) (*service.Service, error) {
 	return service.InFolder(ctx, service.Options{Binary: b.server, Rest: tables, Each: each}, fill)
 }

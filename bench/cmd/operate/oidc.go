@@ -21,7 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/oidc"
 )
 
-// oidc measures how much time a token of an issuer adds to a request, once it has been verified.
+// oidc measures how much time a token of an issuer adds to a request, once the token has been verified.
 func (b *bench) oidc(ctx context.Context) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

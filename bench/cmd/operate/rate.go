@@ -10,7 +10,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// rate measures how much time rates add to a call with one of ten thousand narrower tokens, whose calls also count for their makers.
+// rate measures how much time rates add to a call with one of ten thousand narrower tokens. A call with such a token also counts for the token that
+// it was made from.
 func (b *bench) rate(context.Context) error {
 	const tokens, turns, calls = 10_000, 200, 1000
 	bound := wasmtools.Rate{Calls: rates.MaxCalls, Period: time.Second, Concurrent: 10}

@@ -22,8 +22,8 @@ import (
 // instances. The best of many turns counts, since by chance a plain instance may have to get memory for Go's heap from the system, which takes up to
 // 30 ms.
 func (b *bench) metering(ctx context.Context) error {
-	ballast := make([]byte, 1<<30) // never used; because of it, Go keeps freed memory instead of returning it
-	defer debug.FreeOSMemory()     // later measurements must not find it either
+	ballast := make([]byte, 1<<30) // never used: it makes Go keep freed memory instead of returning it
+	defer debug.FreeOSMemory()     // later measurements must not count this memory
 	defer runtime.KeepAlive(ballast)
 	overheads, stoppable, forSize := []float64{}, []float64{}, []float64{}
 	for _, name := range []string{guest.RustCPU, guest.RustCPUSmall, guest.GoCPU} {
@@ -72,7 +72,7 @@ func (b *bench) metering(ctx context.Context) error {
 			b.report.Explain("%s %s: plain wazero %.1f ms, ours %.1f ms, WithCloseOnContextDone %.1f ms", name, work, others/1e6, own/1e6, stopped/1e6)
 			overhead, stops := own/others, stopped/own
 			b.report.Figure("metering_overhead_"+name+"_"+work, overhead)
-			if name == guest.RustCPUSmall { // does not show how code that computes is compiled, so it is a separate figure
+			if name == guest.RustCPUSmall { // this shows nothing about code that was compiled for speed, so it is a separate figure
 				forSize = append(forSize, overhead)
 				continue
 			}
@@ -156,7 +156,7 @@ func (b *bench) gcStall(ctx context.Context) error {
 	return nil
 }
 
-// neighbour measures calls of a small tool while as many calls of another tool spin as may run at a time.
+// neighbour measures calls of a small tool while another tool spins, in as many calls as may run at a time.
 func (b *bench) neighbour(ctx context.Context) error {
 	s, err := b.serve(ctx, func(directory string) error { return b.neighbours(directory) })
 	if err != nil {

@@ -47,7 +47,7 @@ func (o *ours) side(ctx context.Context, index int32, input, output string) meas
 	}}
 }
 
-// same returns a check of a call's results. An empty want takes any output.
+// same returns a check of a call's results. An empty want accepts any output.
 func same(want string) func([]byte, error) error {
 	return func(got []byte, err error) error {
 		if err == nil && want != "" && string(got) != want {

@@ -19,7 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// rounds is how often each change is made.
+// rounds is how many times each change is made.
 const rounds = 9
 
 // whatChanges prints what changes cost a server with many tools in one folder: a row for each number of tools.

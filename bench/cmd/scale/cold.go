@@ -15,8 +15,8 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// manyScripts starts servers on a directory with that many scripts of an engine, first without a cache and then with the cache of the first start,
-// and prints how long each takes until it is ready.
+// manyScripts starts servers on a directory with the given number of scripts of an engine, first without a cache and then with the cache of the
+// first start, and prints how long each takes until it is ready.
 func manyScripts(ctx context.Context, server, engine, text string, out io.Writer) error {
 	source, ok := sources[engine]
 	if !ok {

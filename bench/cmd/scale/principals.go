@@ -50,7 +50,7 @@ func manyPrincipals(ctx context.Context, server string, guests guest.Shelf, numb
 	return nil
 }
 
-// taken has the costs of a number of tokens.
+// taken has the measured costs of a server with a number of tokens.
 type taken struct {
 	file, resident      int64 // bytes
 	ready, made, called time.Duration

@@ -7,7 +7,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/script/engine"
 )
 
-// sources has a script that adds for each engine, with a verb for a number.
+// sources has a script for each engine. Each script has a tool that adds, and a %d, which a number replaces so that no two scripts are the same.
 var sources = map[string]engine.File{
 	"python": {Name: "add.py", Data: []byte(`from toolsrv import tool
 

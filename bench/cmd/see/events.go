@@ -19,7 +19,7 @@ import (
 
 const (
 	listeners = 10_000
-	// addresses is how many addresses the listeners have, since one caller can't have all streams.
+	// addresses is how many addresses the listeners connect from: one caller may not have all the streams.
 	addresses = 20
 	changes   = 10
 	// between is the time between two changes, in which listeners are sent nothing.

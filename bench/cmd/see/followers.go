@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
 )
 
-// followersCost compares a server with clients that follow its log, for lines that never come, with one that has no such clients.
+// followersCost compares a server whose log is followed by clients, which wait for lines that never come, with a server without such clients.
 func followersCost(ctx context.Context, b *bench) error {
 	for _, n := range []struct {
 		name      string

@@ -22,7 +22,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
-// whole is the whole server, with the number of further tools.
+// whole tests the whole server. Its value is the number of further tools.
 type whole int
 
 // soak makes requests to the server, while one of its files is replaced again and again, and another file is added and removed.
@@ -68,7 +68,7 @@ func (further whole) soak(ctx context.Context, shelf guest.Shelf, w *watch) erro
 		if further > 0 && random.IntN(2) == 0 {
 			return post(client, further.next(url, &turn))
 		}
-		if random.IntN(20) == 0 { // 503 while files are read, one of which may be this one
+		if random.IntN(20) == 0 { // 503 while files are read, since one of them may have the tool
 			_, err := post(client, url+"/bench/guest", http.StatusNotFound, http.StatusServiceUnavailable)
 			return 0, err
 		}

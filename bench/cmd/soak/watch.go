@@ -19,7 +19,7 @@ const (
 	workers = 8
 )
 
-// A watch runs a leg in windows of time, and measures the process after each window, when no call runs.
+// A watch divides one leg of the soak test into windows of time, and measures the process after each window, when no call runs.
 type watch struct {
 	name    string
 	span    time.Duration // of a window
@@ -96,9 +96,9 @@ func (w *watch) look(list []time.Duration) error {
 	return nil
 }
 
-// judge compares the last windows with the first settled ones. They may differ as much as they would on a machine with other work. Half of all calls
-// are between them: with a million calls, losing a page in every hundredth call would show as 20 MiB, and losing a file or a goroutine in every
-// ten-thousandth as 50 of them.
+// judge compares the last windows with the first settled ones. They may differ by as much as other work on the machine explains. Leaks show
+// nevertheless, because half of all calls lie between the compared windows. With a million calls, losing a page in every hundredth call would show
+// as 20 MiB, and losing a file or a goroutine in every ten-thousandth call would show as 50 of them.
 func (w *watch) judge() error {
 	first, last := w.samples[settled:settled+settled], w.samples[len(w.samples)-settled:]
 	var errs []error

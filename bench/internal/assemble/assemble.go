@@ -40,7 +40,7 @@ type Tool struct {
 	Room  int   // by how many bytes a call grows its memory before it reads its input
 	Wait  int64 // how many milliseconds a call waits
 	Grow  int   // by how many bytes a call grows its memory, which it fills
-	Lines int   // how often a call logs
+	Lines int   // how many times a call logs
 	Line  int   // how many zero bytes each line has
 
 	Elements []int  // sizes of passive element segments; a call uses the first
@@ -50,7 +50,7 @@ type Tool struct {
 	Manifest []byte // in place of the manifest of one tool
 }
 
-// A Body is a function that is never called, except for the first one if the tool says so.
+// A Body is a function of a tool. It is never called, unless it is the first one and the tool says so.
 type Body struct {
 	Params, Results int // of i32
 	Locals          []Group

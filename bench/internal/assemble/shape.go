@@ -10,7 +10,7 @@ const (
 	add = 0x6a
 )
 
-// Live is a function that keeps values on the operand stack over branches: a compiler that looks at each value for each branch takes time in
+// Live is a function that keeps values on the operand stack across branches: a compiler that looks at each value for each branch takes time in
 // proportion to values times branches.
 func Live(values, branches int) Body {
 	code := bytes.Repeat(slices.Concat(Const(64), load), values)
@@ -24,14 +24,15 @@ func Straight(values int) Body {
 	return Body{Params: 1, Results: 1, Code: append(code, bytes.Repeat(op(add), values-1)...)}
 }
 
-// Fills is a function that keeps values on the operand stack over fills of memory with a constant length, which compilers turn into loops.
+// Fills is a function that keeps values on the operand stack across memory.fill instructions with a constant length, which compilers turn into
+// loops.
 func Fills(values, fills int) Body {
 	code := bytes.Repeat(slices.Concat(Const(64), load), values)
 	code = append(code, bytes.Repeat(slices.Concat(Const(64), LocalGet(0), Const(8), []byte{0xfc, 11, 0}), fills)...)
 	return Body{Params: 1, Results: 1, Code: append(code, bytes.Repeat(op(add), values-1)...)}
 }
 
-// TableFills is a function that fills a table that often. Only a tool with elements has a table.
+// TableFills is a function that fills a table that many times. Only a tool with elements has a table.
 func TableFills(fills int) Body {
 	code := bytes.Repeat(slices.Concat(Const(0), []byte{0xd0, 0x70}, Const(1), []byte{0xfc, 17, 0}), fills)
 	return Body{Params: 1, Results: 1, Code: append(code, LocalGet(0)...)}

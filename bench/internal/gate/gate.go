@@ -59,7 +59,7 @@ func (g *Gate) Open() {
 // Delay delays everything that is sent from now on, in each direction. The order stays the same.
 func (g *Gate) Delay(by time.Duration) { g.delay.Store(int64(by)) }
 
-// isOpen is called with the lock.
+// isOpen must be called with the lock held.
 func (g *Gate) isOpen() bool {
 	select {
 	case <-g.opened:

@@ -22,7 +22,7 @@ const (
 	RustCPUSmall = "rustcpu_small" // the same, compiled for size
 	Go           = "goadd"         // Go with the SDK: tool 0 adds
 	GoCPU        = "gocpu"         // Go with the SDK: the tools of CPU
-	Extism       = "extism"        // Go: the work of Go as a plugin for Extism
+	Extism       = "extism"        // Go: the work of the module Go, as a plugin for Extism
 )
 
 // The tools of Odd.

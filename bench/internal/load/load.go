@@ -32,7 +32,7 @@ type Load struct {
 	Text        []byte        // the text of one request, which is sent again and again
 	Answer      string        // a text that the body of each answer must contain; the status must be 200
 	Connections int           // how many connections, each with one request at a time
-	Span        time.Duration // how long to measure; before that, a tenth of it is not measured
+	Span        time.Duration // how long to measure; before that, the load runs unmeasured for a tenth of this time
 }
 
 // Seen has the results of a load.
@@ -43,7 +43,7 @@ type Seen struct {
 	P50, P99 float64 // times of one request, in seconds
 }
 
-// Request returns the text of a POST. Headers are lines without their ends.
+// Request returns the text of a POST. Headers are lines without line endings.
 func Request(host, path, body string, headers ...string) []byte {
 	headers = append(headers, "Content-Type: application/json", "Content-Length: "+strconv.Itoa(len(body)))
 	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\n%s\r\n\r\n%s", path, host, strings.Join(headers, "\r\n"), body)
@@ -101,8 +101,8 @@ func Child(_ []string, out io.Writer) error {
 	})
 }
 
-// requests makes one request after another on one connection to a host until end. It returns the times of those that began after begin, and the
-// number of all. It parses answers only as far as necessary, since the server does not get the processor time that it uses.
+// requests makes one request after another on one connection to a host until end. It returns the times of those requests that began after begin, and
+// the number of all requests. It parses answers only as far as necessary, to leave the processor time to the server.
 func (l *Load) requests(host string, begin, end time.Time) (list []time.Duration, sent int, err error) {
 	c, err := net.Dial("tcp", host)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A Side is one of several ways to do the same.
+// A Side is one of several ways to do the same thing.
 type Side struct {
 	Name string
 	Do   func() error

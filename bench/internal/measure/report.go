@@ -58,7 +58,7 @@ type Group struct {
 
 // A Plan says how groups are measured.
 type Plan struct {
-	Rounds int           // how often each side has its turn
+	Rounds int           // how many turns each side gets
 	Span   time.Duration // of a turn
 	// Only names the figures whose groups are measured, separated by commas; if empty, all are.
 	Only string

@@ -19,7 +19,7 @@ type Log struct {
 	each    func(line []byte)
 	told    bool
 	mu      sync.Mutex
-	begun   []byte // a line without its end
+	begun   []byte // the line that has not ended yet
 	last    []string
 	cause   []string // the lines from the first one that reports a crash
 }

@@ -144,7 +144,7 @@ func (s *Service) Died() error {
 	}
 }
 
-// Stop makes the server drain. It fails if the server was gone before, is not gone within the time, or exits with an error.
+// Stop makes the server drain. It fails if the server had already ended, does not end within the time, or exits with an error.
 func (s *Service) Stop(within time.Duration) error {
 	if s.stopped.Swap(true) {
 		return nil
@@ -202,8 +202,8 @@ func (s *Service) Ready(ctx context.Context) error {
 	}
 }
 
-// Quiet waits until the server uses no processor time any more, so that its background work is done. It returns how long that took, without the time
-// of the wait itself.
+// Quiet waits until the server uses no processor time any more, so that its background work is done. It returns how long the server was busy,
+// without the quiet time that shows that it has finished.
 func (s *Service) Quiet(ctx context.Context) (time.Duration, error) {
 	const still = 1200 * time.Millisecond
 	begin, last := time.Now(), time.Now()

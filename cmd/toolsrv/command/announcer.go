@@ -27,7 +27,7 @@ type announcer struct {
 	server     string // the server's host:port for programs on this machine
 	needsToken bool
 	empty      string // what to do while no tool is served
-	// loading returns the files that are still being read. If it is nil, files are never still being read.
+	// loading returns the files that are still being read. If it is nil, no files are being read.
 	loading func() []string
 
 	waits   bool                       // it has printed that files are still being read, and no tool is served yet

@@ -70,7 +70,7 @@ func newAsking(o *asking, cmd *cobra.Command, run func(ctx context.Context, c *c
 	return cmd
 }
 
-// addExpected gives a command that changes something the flag --if-match.
+// addExpected adds the flag --if-match to a command that changes something.
 func (o *asking) addExpected(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.expected, "if-match", "", "`version` that the object must have; otherwise nothing is changed")
 	completeFlag(cmd, "if-match", cobra.NoFileCompletions)

@@ -154,8 +154,8 @@ enabled = true
 // passing matches the parts of an answer that change from moment to moment.
 var passing = regexp.MustCompile(`"(since|listed|pid|held|who|generation|version|revision|addresses|running|queued|done|last|until)": ?("[^"]*"|[0-9]+|true|false|\[[^\]]*\])`)
 
-// holders matches the callers with open connections. They differ, too: a client keeps its connection after a request, until a test in this process
-// stops a server and closes all idle connections.
+// holders matches the callers with open connections. Which callers have one differs from run to run, too. A client keeps its connection after a
+// request, until some test in this process stops a server, which closes all idle connections.
 var holders = regexp.MustCompile(`,"by":\[[^\]]*\]`)
 
 // TestThreeWays calls each operation over HTTP, over the socket, and on the command line in both ways: the answers are the same.
@@ -173,7 +173,7 @@ func TestThreeWays(t *testing.T) {
 		command   []string
 		code      wasmtools.Code // the code of the refusal, or empty
 	}{
-		{"events", `{"limit":2}`, []string{"--last", "2"}, ""}, // before requests are refused, which it reports after a while
+		{"events", `{"limit":2}`, []string{"--last", "2"}, ""}, // this comes first, because the events report refused requests after a while
 		{"events", `{"tool":"shop/*"}`, []string{"--tool", "shop/*"}, ""},
 		{"events", `{"tool":"a b"}`, []string{"--tool", "a b"}, wasmtools.CodeInvalidArguments},
 		{"status", `{}`, nil, ""},
@@ -279,7 +279,7 @@ func TestThreeWays(t *testing.T) {
 	}
 	for _, o := range admin.Operations() {
 		if o.Copies() || o.Takes() > 0 {
-			continue // they don't only use JSON: TestStateCommands and TestPut test them
+			continue // these operations use more than JSON: TestStateCommands and TestPut test them
 		}
 		if !tested[o.Name] && !strings.HasPrefix(o.Name, "tokens ") && !strings.HasPrefix(o.Name, "secrets ") && o.Name != "self" { // TestTokens and TestSecrets test these
 			t.Errorf("%s is not tested", o.Name)
@@ -317,7 +317,7 @@ func ask(t *testing.T, m managed, o *admin.Operation, arguments string) string {
 	return string(text)
 }
 
-// steady returns an answer in one form and without the parts that differ.
+// steady returns an answer in a uniform form, without the parts that differ.
 func steady(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer

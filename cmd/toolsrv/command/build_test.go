@@ -32,7 +32,7 @@ func echo(t *testing.T, manifest string) string {
 		t.Skip("runs compilers: not with -short")
 	}
 	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("there is no go to build with")
+		t.Skip("there is no go command to build with")
 	}
 	dir := filepath.Join(t.TempDir(), "echo")
 	if err := os.Mkdir(dir, 0o755); err != nil {

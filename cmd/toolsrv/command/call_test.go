@@ -167,7 +167,7 @@ func TestCallRefuses(t *testing.T) {
 		{"nothing", nil, 2, "FILE is missing"},
 		{"an address", []string{"https://tools.example.com/calc"}, 2, "FILE is an address: toolsrv call takes a file"},
 		{"no such tool", []string{file, "ehco", order}, 2, `has no tool "ehco": it has echo, refuse`},
-		{"no tool named, of several", []string{file}, 2, "has several tools: name one of them (echo, "},
+		{"several tools, and none is named", []string{file}, 2, "has several tools: name one of them (echo, "},
 		{"an empty tool", []string{file, "", order}, 2, "TOOL is empty"},
 		{"JSON in pieces", []string{file, "echo", `{"item":`, `"tea"}`}, 2, `unexpected argument "\"tea\"}"`},
 		{"two words of JSON without a tool", []string{file, `{"item":`, `"tea"}`}, 2, "quote the JSON"},
@@ -193,7 +193,7 @@ func TestCallRefuses(t *testing.T) {
 	}
 }
 
-// TestCallOtherPrograms calls other programs than a reactor with a manifest: one that describes itself, and a plain WASI program.
+// TestCallOtherPrograms calls programs that are not a reactor with a manifest: one that describes itself, and a plain WASI program.
 func TestCallOtherPrograms(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

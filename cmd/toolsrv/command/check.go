@@ -425,8 +425,8 @@ func (f *checkedFile) fit(taken map[string]*wasmtools.Tool, pins *configured.Pin
 	return nil
 }
 
-// quoted returns the message of an error in a script, in which no line can be taken for one of check's own: all lines are indented, except those that
-// begin with a place in a file, which editors look for.
+// quoted returns the message of an error in a script in such a form that no line can be taken for one of check's own. All lines are indented, except
+// those that begin with a place in a file, which editors look for.
 func quoted(words string) string {
 	lines := strings.Split(words, "\n")
 	for i, line := range lines {

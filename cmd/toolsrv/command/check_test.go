@@ -29,7 +29,7 @@ func TestCheckRules(t *testing.T) {
 		}
 	}
 	if rules < 12 {
-		t.Errorf("found %d rules only", rules)
+		t.Errorf("found only %d rules", rules)
 	}
 }
 
@@ -166,7 +166,7 @@ func broken(t *testing.T) []byte {
 	return []byte(strings.Replace(module, body, "\x01\x01\x0b", 1))
 }
 
-// TestCheckPins checks that a file with another digest than its pin is refused, and that useless pins are named.
+// TestCheckPins checks that a file whose digest differs from its pin is refused, and that useless pins are named.
 func TestCheckPins(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -205,8 +205,8 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "{%s}", b.Bytes()), nil
 }
 
-// checkServerName returns why a client's settings can't give a server a name, or nil. Some clients use it in the names of tools, and in TOML it needs
-// no quotes.
+// checkServerName returns nil if a client's settings can give a server this name, and otherwise why they can't. Some clients use the name in the
+// names of tools. In TOML, a valid name needs no quotes.
 func checkServerName(name string) error {
 	const most = 32
 	if name == "" || len(name) > most || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {

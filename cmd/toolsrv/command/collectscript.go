@@ -30,7 +30,7 @@ func newCollectScript() *cobra.Command {
 	}
 }
 
-// loadConfig loads a configuration file for a command that serves, or that does something like a server.
+// loadConfig loads a configuration file for a command that serves, or that does something as a server would.
 func loadConfig(file string) (*config.Config, error) {
 	c, err := config.Load(file)
 	if err != nil {

@@ -16,7 +16,7 @@ func completeFlag(cmd *cobra.Command, flag string, complete cobra.CompletionFunc
 	}
 }
 
-// completeSource makes a shell complete the only argument to folders and scripts.
+// completeSource makes a shell offer folders and scripts for the only argument.
 func completeSource(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -24,17 +24,17 @@ func completeSource(_ *cobra.Command, args []string, _ string) ([]cobra.Completi
 	return script.Endings(), cobra.ShellCompDirectiveFilterFileExt
 }
 
-// completeFiles makes a shell complete to tool files and scripts, and to folders that may contain such files.
+// completeFiles makes a shell offer tool files and scripts, and folders that may contain such files.
 func completeFiles(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return append(script.Endings(), "wasm"), cobra.ShellCompDirectiveFilterFileExt
 }
 
-// completeModules makes a shell complete to .wasm files, and to folders that may contain such files.
+// completeModules makes a shell offer .wasm files, and folders that may contain such files.
 func completeModules(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return []cobra.Completion{"wasm"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// completeTool makes a shell complete to a file, and then to the names of the tools in its manifest. It does not run the file.
+// completeTool makes a shell offer a file for the first argument, and then the names of the tools in the file's manifest. It does not run the file.
 func completeTool(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return completeFiles(cmd, args, typed)

@@ -40,7 +40,7 @@ func TestCompletionReads(t *testing.T) {
 func checkPowerShell(t *testing.T, script string) {
 	t.Helper()
 	if !strings.Contains(script, "Register-ArgumentCompleter -CommandName 'toolsrv'") {
-		t.Error("it does not register what completes toolsrv")
+		t.Error("it does not register a completer for toolsrv")
 	}
 	closers := map[byte]byte{')': '(', '}': '{', ']': '['}
 	var open []byte

@@ -96,7 +96,7 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 	c := config.Default()
 	c.Server.Addresses = []string{d.address}
 	c.Tools.Directory = filepath.Join(temp, "tools")
-	// Short-lived builds would push code that servers need out of the machine's shared cache. Scripts share their code.
+	// The machine's shared cache holds code that servers need, which short-lived builds would push out. Scripts share their code.
 	if p.Script == "" {
 		c.Tools.CacheDir = filepath.Join(temp, "cache")
 	}
@@ -111,7 +111,7 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 	}
 	logger := newAuthorLogger(cmd.ErrOrStderr(), d.logLevel)
 	b := d.newBuilder(dir, c.Tools.Directory, cmd.ErrOrStderr(), logger)
-	// So that tests which wait until the server listens, or is ready, find the tool.
+	// The first build ends before the server starts: tests that wait until the server listens, or is ready, rely on finding the tool.
 	if more, err := b.next(ctx); !more {
 		return err
 	}

@@ -19,7 +19,7 @@ func TestSampleArguments(t *testing.T) {
 		{"members that the schema names", `{"required":["a","b","c","d","e"],"properties":{"a":{"const":7},"b":{"type":"string","default":"x"},` +
 			`"c":{"enum":["one","two"]},"d":{"type":"string","examples":["like this"]},"e":{"type":"integer","minimum":5}}}`,
 			`{"a":7,"b":"x","c":"one","d":"like this","e":5}`},
-		{"a property that is no object", `{"required":["a"],"properties":{"a":true}}`, `{}`},
+		{"a property that is not an object", `{"required":["a"],"properties":{"a":true}}`, `{}`},
 		{"no properties", `{"required":["a"]}`, `{"a":1}`},
 	} {
 		parameters, err := schema.Compile(json.RawMessage(c.schema))

@@ -289,7 +289,7 @@ func TestRollbackRemoved(t *testing.T) {
 	}
 	m.must(t, "rollback", "shop.wasm", "--reason", "it is needed")
 	if got := string(testkit.Read(t, path)); got != first || m.versionOf(t, "/shop/echo") != "1.2.3" {
-		t.Error("not what was served last was put back")
+		t.Error("the file that was put back is not the one that was served last")
 	}
 	if audit := m.must(t, "audit", "--json"); !strings.Contains(audit, "it is needed") {
 		t.Errorf("the audit is %s", audit)
@@ -298,7 +298,7 @@ func TestRollbackRemoved(t *testing.T) {
 		t.Errorf("the history shows\n%s", shown)
 	}
 
-	// The file is removed by hand while it is rolled back: the version that was served is back.
+	// Somebody removes the file by hand while it is rolled back. A rollback then brings back the version that was served.
 	m.must(t, "put", testkit.Put(t, t.TempDir(), "shop.wasm", release(t, "shop", "echo", "3")))
 	m.keeps(t, "shop/echo", 3)
 	m.must(t, "rollback", "shop/echo")
@@ -314,7 +314,7 @@ func TestRollbackRemoved(t *testing.T) {
 		t.Errorf("version %q came back", got)
 	}
 
-	// A link is in its place, and then another file that has its version.
+	// Another file takes over the tool of the removed file, so a rollback is refused. Then a link has the removed file's name.
 	m.must(t, "remove", "shop.wasm")
 	m.must(t, "put", testkit.Put(t, t.TempDir(), "other.wasm", release(t, "shop", "echo", "4")))
 	if code, _, stderr := run("rollback", "shop.wasm", "--config", m.config); code != 3 || !strings.Contains(stderr, "/shop/echo is taken") {
@@ -371,7 +371,7 @@ func TestPutNeedsAdmin(t *testing.T) {
 	}
 }
 
-// TestPutUnsent checks that a file that is refused by its name is not sent: the connection would end during the write, and the answer could be lost.
+// TestPutUnsent checks that a file refused for its name is not sent: the connection would end during the write, and the answer could be lost.
 func TestPutUnsent(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "upload = true\n")
@@ -574,7 +574,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestRollback rolls back to the version before and to a named one. The rollback stays when the file is touched, and ends when its content changes.
+// TestRollback rolls back to the previous and to a named version. The rollback stays when the file is touched, and ends when its content changes.
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "")

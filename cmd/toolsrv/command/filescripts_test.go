@@ -52,7 +52,7 @@ func TestPutScript(t *testing.T) {
 			{[]string{"rollback", "sums/add", "--reason", "it is wrong"}, 0, "/sums/add", "1"},
 			{[]string{"history", "sums/add.ts"}, 0, ": it is wrong", "1"},
 			{put(scriptOf("3"), "sums/add.ts"), 0, "/sums/add", "3"},
-			{[]string{"rollback", "sums/add"}, 0, "/sums/add", "1"}, // not the version before the rollback
+			{[]string{"rollback", "sums/add"}, 0, "/sums/add", "1"}, // not version 2, since that was itself rolled back
 			{[]string{"remove", "sums/add.ts"}, 0, "/sums/add", ""},
 			{[]string{"history", "sums/add.ts"}, 0, "removed by ", ""},
 			{[]string{"rollback", "sums/add.ts", "--if-match", strings.Repeat("0", 64)}, 23, "was expected", ""},

@@ -83,7 +83,8 @@ func (l *locking) write(cmd *cobra.Command, path string, lock lockfile.Lock) err
 // askLimit is how long all registries of a source may take. A mirror gets a share of it, so that there is time for the others.
 const askLimit = 15 * time.Minute
 
-// openSource opens the registry of a source with its mirrors, which verify the signatures that the source requires. The caller closes them.
+// openSource opens the registry of a source, and its mirrors. Artifacts from any of these need the signatures that the source requires. The caller
+// closes the result.
 func openSource(s config.Source) (*oci.Peers, error) {
 	o, err := core.RegistryOptions(s)
 	if err != nil {
@@ -92,8 +93,8 @@ func openSource(s config.Source) (*oci.Peers, error) {
 	return oci.OpenPeers(o.Repository, o.Mirrors, o.Registry, 0)
 }
 
-// askEach calls ask for an artifact with a digest: first with each mirror, and then with the origin. told is called with the mirrors that failed.
-// If askEach itself fails, it is not called, since the error names them.
+// askEach calls ask for an artifact with a digest: first with each mirror, and then with the origin. It writes to told which mirrors failed. If
+// askEach itself fails, it writes nothing there, since its error names the mirrors.
 func askEach(ctx context.Context, told io.Writer, p *oci.Peers, digest string, ask func(ctx context.Context, registry *oci.Registry, ref oci.Reference) error) error {
 	var passed strings.Builder
 	failed := func(mirror oci.Reference, err error) {
@@ -108,8 +109,8 @@ func askEach(ctx context.Context, told io.Writer, p *oci.Peers, digest string, a
 	return err
 }
 
-// findNow returns the present artifact of a source's tag or range, after verifying its signature: locked artifacts are served without verifying it
-// again.
+// findNow returns the current artifact of a source's tag or range, after verifying its signature: a locked artifact is served without another
+// verification.
 func findNow(ctx context.Context, told io.Writer, s config.Source) (digest, tag string, err error) {
 	p, err := openSource(s)
 	if err != nil {

@@ -85,7 +85,7 @@ func TestLockAndUpdate(t *testing.T) {
 	}
 }
 
-// TestMirrors pulls, locks and compares artifacts of a mirror, and never asks the mirror for a tag, which is older there.
+// TestMirrors pulls, locks and compares artifacts of a mirror, and never asks the mirror for a tag, since the mirror's tag is older.
 func TestMirrors(t *testing.T) {
 	t.Parallel()
 	origin, mirror, folder := ocitest.Serve(t), ocitest.Serve(t), t.TempDir()
@@ -178,9 +178,9 @@ func TestMirrors(t *testing.T) {
 	})
 	passed := "The mirror " + mirror.Host + "/acme/shop was skipped: " + mirror.Host + "/acme/shop@sha256:"
 	if code, _, stderr := run("pull", strings.TrimSpace(reference), "--mirror", mirror.Host+"/acme/shop", "-o", to); code != 0 || strings.Count(stderr, passed) != 1 {
-		t.Errorf("pull beside a mirror that lies: got %d, %s", code, stderr)
+		t.Errorf("pull with a mirror that lies: got %d, %s", code, stderr)
 	}
 	if code, stdout, stderr := run("update", "--config", toml, "--dry-run"); code != 3 || !strings.Contains(stdout, "is 1.2.1 now") || !strings.Contains(stderr, passed) {
-		t.Errorf("update beside a mirror that lies: got %d, %q, %s", code, stdout, stderr)
+		t.Errorf("update with a mirror that lies: got %d, %q, %s", code, stdout, stderr)
 	}
 }

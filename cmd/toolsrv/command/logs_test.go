@@ -143,7 +143,7 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// TestFollow follows events and log lines over a restart of the server.
+// TestFollow follows events and log lines across a restart of the server.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "")
@@ -187,7 +187,7 @@ func TestFollow(t *testing.T) {
 	programs(`"tool":"/shop/refuse","state":"enabled"`)
 	logs("tools switched")
 	if code, _, stderr := run("events", "--follow", "--tool", "a b", "--config", m.config); code != 3 {
-		t.Errorf("a pattern that is not one: got %d, %s", code, stderr)
+		t.Errorf("an invalid pattern: got %d, %s", code, stderr)
 	}
 	for _, r := range readers {
 		if err := r.Close(); err != nil {
@@ -232,7 +232,7 @@ func TestFollowers(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(local.Close)
-	// fill starts waiting requests of a client until there is no place for more, at most as many as given, and returns how many wait.
+	// fill makes a client start requests that wait, until there is no place for more or the given number waits. It returns how many wait.
 	ctx, free := context.WithCancel(t.Context())
 	var waiting sync.WaitGroup
 	defer waiting.Wait()
@@ -266,7 +266,7 @@ func TestFollowers(t *testing.T) {
 	}
 	fill("one token", many, 16)
 	if err := ask(t.Context(), others[0], 1); err != nil {
-		t.Errorf("beside a token with many followers: %v", err)
+		t.Errorf("while one token has many followers: %v", err)
 	}
 	for _, c := range others[:3] {
 		fill("other tokens", c, 16)
@@ -281,7 +281,7 @@ func TestFollowers(t *testing.T) {
 		}
 	}
 	if err := ask(t.Context(), local, 1); err != nil {
-		t.Errorf("over the socket, beside 64 followers over HTTP: %v", err)
+		t.Errorf("over the socket, while 64 follow over HTTP: %v", err)
 	}
 
 	fill("the socket", local, 32)

@@ -12,8 +12,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// TestMain makes the commands keep compiled code in a folder of the tests, but not the go command. If a command starts this program to compile a
-// module or to read a script, TestMain does that instead of running tests.
+// TestMain makes the commands keep compiled code in a folder of the tests. The go command keeps using its own cache. If a command starts this
+// program to compile a module or to read a script, TestMain does that instead of running tests.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == "compile-module" || os.Args[1] == "collect-script") {
 		os.Exit(command.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))

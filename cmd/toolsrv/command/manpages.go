@@ -36,7 +36,7 @@ func newManPages() *cobra.Command {
 	}
 }
 
-// completeFolder makes a shell complete the only argument to folders.
+// completeFolder makes a shell offer folders for the only argument.
 func completeFolder(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

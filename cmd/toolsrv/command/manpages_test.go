@@ -74,6 +74,6 @@ func TestManPagesFails(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat("a"); err == nil {
-		t.Error("it has made a folder")
+		t.Error("a refused command has made a folder")
 	}
 }

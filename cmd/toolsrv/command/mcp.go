@@ -25,7 +25,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
-// startTime is how long the start may take: by then the tools are listed, and their code was read from a warm cache.
+// startTime is how long a start takes at most. By then, the tools are listed, and their code has been read from a warm cache.
 const startTime = 5 * time.Second
 
 // mcp holds the flags of `toolsrv mcp`.
@@ -106,7 +106,7 @@ func (m *mcp) run(cmd *cobra.Command, args []string) error {
 func (m *mcp) serve(cmd *cobra.Command, args []string) error {
 	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()
-	// A client that no longer reads the log must not end its server that way. If the client is gone, a write to standard output fails, and that ends
+	// If a client no longer reads the log, SIGPIPE must not end its server. If the client is gone, a write to standard output fails, and that ends
 	// the server.
 	signal.Ignore(syscall.SIGPIPE)
 	defer signal.Reset(syscall.SIGPIPE)
@@ -281,7 +281,8 @@ func (m *mcp) argv(cmd *cobra.Command, args []string) ([]string, error) {
 	return argv, nil
 }
 
-// executable returns the path of this program. If the entry in PATH leads to this program, that is the result, since an update keeps it.
+// executable returns the path of this program. If the entry in PATH leads to this program, it returns the path of that entry, which stays valid
+// after an update.
 func executable() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

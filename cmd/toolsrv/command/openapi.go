@@ -153,7 +153,8 @@ func (o *openAPI) run(cmd *cobra.Command, _ []string) error {
 // stopTime is how long a stop may take until the last calls are cut off and everything is closed.
 const stopTime = 45 * time.Second
 
-// signalEcho is how long after a signal a second one counts as the same: timeout(1) and others send a signal to a process, and then to its group.
+// signalEcho is how soon after a signal a second one still counts as the same signal: timeout(1) and others send a signal to a process, and then to
+// its group.
 const signalEcho = 500 * time.Millisecond
 
 // check refuses flags that were given without a value: an unset variable in a script must not switch auth off.

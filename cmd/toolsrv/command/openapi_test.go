@@ -60,7 +60,7 @@ func TestOpenAPIFails(t *testing.T) {
 		says string
 	}{
 		{"no configuration file", []string{"--config", filepath.Join(dir, "nowhere.toml")}, "nowhere.toml"},
-		{"a folder for a file", []string{"--config", dir}, dir},
+		{"a folder in place of a file", []string{"--config", dir}, dir},
 		{"not TOML", []string{"--config", write("bad.toml", "[tools\n")}, "bad.toml:1"},
 		{"no tokens file", []string{"--config", empty, "--auth-tokens-file", filepath.Join(dir, "nowhere")}, "nowhere"},
 		{"a file without tokens", []string{"--config", empty, "--auth-tokens-file", empty}, "empty.toml"},

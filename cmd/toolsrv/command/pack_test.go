@@ -63,7 +63,7 @@ func TestPack(t *testing.T) {
 		t.Errorf("from standard input: exit code %d, standard error %q", code, stderr)
 	}
 	if code, _, stderr = run("pack", testkit.Put(t, dir, "c.wasm", testkit.Fixture(t, "catalog/described")), "-o", out); code != 0 || packed(t, read(t, out)) != "/told" {
-		t.Errorf("as the module tells: exit code %d, standard error %q", code, stderr)
+		t.Errorf("with the manifest that the module returns: exit code %d, standard error %q", code, stderr)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, ".*"))
 	if err != nil || len(left) > 0 {

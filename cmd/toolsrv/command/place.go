@@ -23,8 +23,8 @@ type place struct {
 	files  []string
 }
 
-// findPlace returns what the arguments of `toolsrv up` mean. A folder with a toolsrv.toml is served as that file says. Of any other folder, its
-// folder tools is served if there is one, as by other commands. Only folders are opened, so that nothing can block.
+// findPlace returns what the arguments of `toolsrv up` mean. A folder with a toolsrv.toml is served as that file says. If any other folder contains
+// a folder named tools, only that one is served, as other commands do. Only folders are opened, so that nothing can block.
 func findPlace(args []string) (place, error) {
 	if len(args) == 0 {
 		args = []string{"."}

@@ -33,9 +33,9 @@ func TestFindPlace(t *testing.T) {
 		want place
 	}{
 		{"a folder", []string{at("plain")}, place{dir: at("plain"), folder: at("plain")}},
-		{"a folder with a folder tools", []string{at("with")}, place{dir: at("with"), folder: at("with/tools")}},
+		{"a folder with a subfolder named tools", []string{at("with")}, place{dir: at("with"), folder: at("with/tools")}},
 		{"by a link", []string{linked}, place{dir: linked, folder: filepath.Join(linked, "tools")}},
-		{"a folder with a file tools", []string{at("file")}, place{dir: at("file"), folder: at("file")}},
+		{"a folder with a file named tools", []string{at("file")}, place{dir: at("file"), folder: at("file")}},
 		{"a folder with a configuration", []string{at("set")}, place{dir: at("set"), config: at("set/toolsrv.toml")}},
 		{"the folder tools itself", []string{at("with/tools")}, place{dir: at("with/tools"), folder: at("with/tools")}},
 		{"a file", []string{at("plain/a.py")}, place{files: []string{at("plain/a.py")}}},

@@ -222,7 +222,7 @@ func unserved(r *toolfile.Report) error {
 	return nil
 }
 
-// toldTools describes the tools of the file of a report.
+// toldTools describes the tools of the file that a report is about.
 func toldTools(r *toolfile.Report) string {
 	if r.Manifest == nil {
 		return "its tools are known only once it runs"
@@ -230,8 +230,8 @@ func toldTools(r *toolfile.Report) string {
 	return pathList(toolPaths(r.Manifest))
 }
 
-// annotations are what registries show about an artifact. The version is the one in the file, or else the tag. It is signed with the artifact, so a
-// source can require a minimum.
+// annotations are what registries show about an artifact. The version is the one in the file, or else the tag. The version is signed with the
+// artifact, so a source can require a minimum version.
 func annotations(r *toolfile.Report, tag string) map[string]string {
 	a, version := map[string]string{}, ""
 	if r.Manifest != nil {

@@ -128,7 +128,7 @@ func diffReach(cmd *cobra.Command, older, newer string, asJSON bool) error {
 	return nil
 }
 
-// waysOf returns the ways in which callers could reach something with a configuration file, using the tools that a server would serve.
+// waysOf returns the ways in which callers could reach something outside the sandboxes, if a server served the tools of a configuration file.
 func waysOf(ctx context.Context, stderr io.Writer, file string) ([]reach.Way, error) {
 	c := check{config: file}
 	all, err := c.look(ctx, stderr, nil)

@@ -18,8 +18,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/nothttp"
 )
 
-// readyTime is how long a server may take to say whether it is ready. Probes have a second or a little more themselves, so with a longer time,
-// nobody could tell whether the probe or this command gave up.
+// readyTime is how long a server may take to say whether it is ready. A probe that runs this command gives it a second or a little more. If this
+// command waited longer, nobody could tell which of the two gave up.
 const readyTime = 3 * time.Second
 
 func newReady() *cobra.Command {

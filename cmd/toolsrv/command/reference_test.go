@@ -41,7 +41,7 @@ func TestReference(t *testing.T) {
 	describe()
 	written := "# Commands and flags\n\nWhat `toolsrv help COMMAND` prints. A test of cmd/toolsrv/command writes this page (`-update`); [commands.md](../commands.md) shows the commands at work.\n\n| command | what it does |\n|---|---|\n" + index.String() + want.String()
 	if found < 15 {
-		t.Errorf("found %d commands only", found)
+		t.Errorf("found only %d commands", found)
 	}
 	if *update {
 		if err := os.WriteFile(page, []byte(written), 0o600); err != nil {

@@ -48,13 +48,13 @@ func TestRegistry(t *testing.T) {
 	if code, stdout, stderr := run("search", s.Host+"/acme", "csv"); code != 0 || stdout != "Nothing was found.\n" {
 		t.Errorf("search: got %d, %q, %s", code, stdout, stderr)
 	}
-	// A file with another version than its tag is pushed, but there is a warning.
+	// A file whose version differs from its tag is pushed, but there is a warning.
 	for tag, want := range map[string]bool{"1.2.3": false, "v1.2.3": false, "1.2.4": true, "1.2": false, "1.20": true, "dev": false} {
 		if code, _, stderr := run("push", file, ref+":"+tag); code != 0 || strings.Contains(stderr, "the tag says version "+tag+", but the file says 1.2.3") != want {
 			t.Errorf("push %s: got %d, %s", tag, code, stderr)
 		}
 	}
-	// A script is pushed as the module that build makes of it.
+	// A script is pushed as the module that toolsrv build makes of it.
 	add := testkit.Put(t, folder, "add.ts", addTypeScript)
 	if code, _, stderr := run("push", add, "oci://"+s.Host+"/acme/add:1"); code != 0 || !strings.Contains(stderr, "1 tool: /") {
 		t.Errorf("push: got %d, %s", code, stderr)

@@ -209,10 +209,10 @@ func addVersionFlag(root *cobra.Command) {
 	}
 }
 
-// lists are the names of commands that list tools in other programs.
+// lists are names that other programs give to their commands for listing tools.
 var lists = []string{"list", "ls"}
 
-// servers are the names of commands that serve in other programs.
+// servers are names that other programs give to their commands for serving.
 var servers = []string{"run", "start", "server", "daemon", "listen"}
 
 // unknownCommand returns the error for a subcommand that cmd does not have, with a suggestion.

@@ -51,7 +51,7 @@ func TestMainUsage(t *testing.T) {
 		{"unknown flag of root", []string{"--config", "x"}, 2, "", "unknown flag: --config: flags come after a command, as in toolsrv openapi --config toolsrv.toml\n"},
 		{"misspelled flag", []string{"up", "--adress", "x"}, 2, "", "unknown flag: --adress; did you mean --address?\n"},
 		{"a flag's name from other servers", []string{"up", "--port", "9000"}, 2, "", "unknown flag: --port; did you mean --address?\n"},
-		{"the same in one letter", []string{"openapi", "-p", "9000"}, 2, "", "unknown shorthand flag: 'p' in -p; did you mean --address?\n"},
+		{"a flag's letter from other servers", []string{"openapi", "-p", "9000"}, 2, "", "unknown shorthand flag: 'p' in -p; did you mean --address?\n"},
 		{"a flag of another command", []string{"init", "--server", "x"}, 2, "", "unknown flag: --server: toolsrv init has --help, --lang\n"},
 		{"a flag for a group of commands", []string{"tokens", "--server", "x"}, 2, "", "unknown flag: --server: toolsrv tokens has --help\n"},
 		{"command in capitals", []string{"UP"}, 2, "", `unknown command "UP" for toolsrv; did you mean up?`},

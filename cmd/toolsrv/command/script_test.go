@@ -75,7 +75,7 @@ func TestScriptCommands(t *testing.T) {
 			}
 			files := []string{script, module}
 			if engine == "python" {
-				files = files[:1] // it takes long to start, and the commands work alike for both languages
+				files = files[:1] // Python takes long to start, and the commands work alike for both languages
 			}
 			for _, file := range files {
 				for _, c := range []struct {
@@ -108,7 +108,7 @@ func TestScriptCommands(t *testing.T) {
 				}
 			}
 			if built.Manifest["engine"] != told.Manifest["engine"] || !strings.Contains(built.Manifest["engine"].(string), " (") || built.Manifest["version"] != "1.2.3" {
-				t.Errorf("the file has the manifest %v, the script tells %v", built.Manifest, told.Manifest)
+				t.Errorf("the file's manifest is %v, the script's is %v", built.Manifest, told.Manifest)
 			}
 			before := testkit.Read(t, module)
 			if code, _, stderr := run("build", script, "-o", filepath.Join(dir, "again.wasm")); code != 0 || string(testkit.Read(t, dir, "again.wasm")) != string(before) {
@@ -185,7 +185,7 @@ func TestBuildUngranted(t *testing.T) {
 	}
 }
 
-// TestBuildExamples checks that a failing example is only a warning of a build.
+// TestBuildExamples checks that a failing example only causes a warning during a build.
 func TestBuildExamples(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
@@ -210,7 +210,7 @@ func TestBuildExamples(t *testing.T) {
 	}
 }
 
-// TestBuildWith gives scripts packages from elsewhere.
+// TestBuildWith calls and builds a script that imports packages from other folders.
 func TestBuildWith(t *testing.T) {
 	t.Parallel()
 	enginetest.Need(t, "python")

@@ -75,7 +75,8 @@ repository if you give its full name.`,
 	return cmd
 }
 
-// search returns the tags of the repository with the name prefix, or else those of all repositories whose names begin with prefix and contain a word.
+// search returns the tags of the repository whose name is prefix, if there is one and word is empty. Otherwise it returns the tags of all
+// repositories whose names begin with prefix and contain word.
 func search(ctx context.Context, registry *oci.Registry, host, prefix, word string) ([]found, error) {
 	if ref, err := oci.ParseReference(host + "/" + prefix); err == nil && word == "" && ref.Tag == "" && ref.Digest == "" {
 		if tags, err := registry.Tags(ctx, ref); err == nil && len(tags) > 0 {

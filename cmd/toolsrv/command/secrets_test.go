@@ -62,7 +62,7 @@ func TestSecrets(t *testing.T) {
 		t.Errorf("the audit has\n%s", audited)
 	}
 	if strings.Contains(said+audited, value) {
-		t.Errorf("the value is told: %s%s", said, audited)
+		t.Errorf("the value is shown: %s%s", said, audited)
 	}
 }
 

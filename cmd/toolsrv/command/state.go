@@ -23,8 +23,8 @@ import (
 // stateFolder is where a server keeps its state, beside its configuration.
 const stateFolder = ".toolsrv"
 
-// implyState gives a configuration without a state directory the one that systemd names, or else a folder beside the configuration. Programs that
-// embed a server have no such default: they own their working directory and their environment.
+// implyState sets the state directory of a configuration that names none. It is the directory that systemd names, or else a folder beside the
+// configuration. Programs that embed a server have no such default: they own their working directory and their environment.
 func implyState(c *config.Config, beside string) {
 	if c.State.Directory != "" {
 		return

@@ -61,8 +61,8 @@ func TestStateCommands(t *testing.T) {
 	if err != nil || len(files) > 0 {
 		t.Errorf("there is %q, %v", files, err)
 	}
-	// The audit of a restored state has an entry about the restore after those of the backup, and is unaltered. Here the state is restored twice,
-	// from a backup of itself.
+	// The audit of a restored state is unaltered: it has the entries of the backup, and after them one about the restore. Here the state is restored
+	// twice, from a backup of itself.
 	store, err := local.Open(filepath.Join(dir, "kept"), local.Options{})
 	if err != nil {
 		t.Fatal(err)

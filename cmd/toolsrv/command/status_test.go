@@ -82,7 +82,7 @@ func TestStatusSources(t *testing.T) {
 		t.Errorf("got the sources %+v", s.Sources)
 	}
 	if gone := s.Sources[len(s.Sources)-1]; gone.Name != "gone" || gone.Problems != 1 || gone.Reason == "" || !gone.Listed.IsZero() {
-		t.Errorf("about the source that can't be read it says %+v", gone)
+		t.Errorf("the status of the source that can't be read is %+v", gone)
 	}
 	_, stdout, _ = run("status", "--config", m.config)
 	for _, want := range []string{`(?m)^acme \(\S+\) +\S+ \S+ +3 +2 +1`, `(?m)^gone \(\S+\) +- +0 +0 +0 +\S.*`} {

@@ -36,7 +36,7 @@ func showWaiting(w io.Writer, what string) (done func()) {
 	})
 }
 
-// isTerminal reports whether w is a terminal, so that a person reads it.
+// isTerminal reports whether w is a terminal, which means that a person reads it.
 func isTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))

@@ -147,11 +147,11 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%s: what was revoked: got %s", w.name, answer)
 		}
 		if call(narrow) != http.StatusUnauthorized {
-			t.Errorf("%s: a narrower token is taken after its maker was revoked", w.name)
+			t.Errorf("%s: a narrower token is accepted after its maker was revoked", w.name)
 		}
 		w.ask("tokens revoke", `{"name":"cinema"}`, "cinema")
 		if call(secret) != http.StatusUnauthorized || call(next) != http.StatusUnauthorized {
-			t.Errorf("%s: a token that was revoked is taken", w.name)
+			t.Errorf("%s: a token that was revoked is accepted", w.name)
 		}
 		for i, answer := range said {
 			said[i] = varies.ReplaceAllString(answer, "")

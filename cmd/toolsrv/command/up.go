@@ -29,7 +29,7 @@ import (
 // listTime is how long to wait for the complete list of tools before a part of it is printed.
 const listTime = 2 * time.Second
 
-// readInterval is how often `toolsrv up` looks whether its configuration has changed.
+// readInterval is how often `toolsrv up` checks whether its configuration has changed.
 const readInterval = 500 * time.Millisecond
 
 // up holds the flags of `toolsrv up`.

@@ -109,7 +109,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something would change (--dry-run
 	return cmd
 }
 
-// compareLocked compares the locked artifact of a source with the present one.
+// compareLocked compares the locked artifact of a source with the current one.
 func compareLocked(ctx context.Context, told io.Writer, s config.Source) (*updated, error) {
 	registries, err := openSource(s)
 	if err != nil {

@@ -135,7 +135,7 @@ func checkProvenance(t *testing.T, root, out string, sums map[string][sha256.Siz
 		}
 	}
 	if got := used["git+https://github.com/toolsrv/toolsrv"]["gitCommit"]; got != commit {
-		t.Errorf("the statement was made of commit %q, want %s", got, commit)
+		t.Errorf("the statement is about the commit %q, want %s", got, commit)
 	}
 	for _, s := range release.Systems() {
 		for _, m := range modulesOf(t, root, s) {

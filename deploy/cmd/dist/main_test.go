@@ -54,7 +54,7 @@ func TestRelease(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds everything twice")
 	}
-	from := here // and then the first checkout, so that both are of one commit, whatever is committed here meanwhile
+	from := here // later it is the first checkout, so that both have the same commit, whatever is committed here meanwhile
 	var outs [2]string
 	var sums [2]map[string][sha256.Size]byte
 	for i := range outs {

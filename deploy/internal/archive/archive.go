@@ -58,7 +58,7 @@ func Make(ctx context.Context, r *release.Release) error {
 	return nil
 }
 
-// Shared returns the files beside the program that are the same on every system: completions, manual pages, and licences.
+// Shared returns the files that go with the program and are the same on every system: completions, manual pages, and licences.
 func Shared(ctx context.Context, r *release.Release) ([]File, error) {
 	own := r.Program(release.System{OS: runtime.GOOS, Arch: runtime.GOARCH})
 	var files []File

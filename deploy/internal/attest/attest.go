@@ -27,7 +27,8 @@ const (
 	repository    = "https://github.com/toolsrv/toolsrv"
 )
 
-// Make writes toolsrv.intoto.json, which has all files that other parts have written, and checksums.txt, which has that file, too.
+// Make writes toolsrv.intoto.json, which names all files that other parts have written, and checksums.txt, which names those files and
+// toolsrv.intoto.json.
 func Make(_ context.Context, r *release.Release) error {
 	files, err := digests(r.Out)
 	if err != nil {

@@ -15,7 +15,7 @@ func TestNothing(t *testing.T) {
 	t.Parallel()
 	r := &release.Release{Root: t.TempDir(), Out: t.TempDir()}
 	if err := attest.Make(t.Context(), r); err == nil || !strings.Contains(err.Error(), "no file that could be attested") {
-		t.Errorf("of an empty release: got %v", err)
+		t.Errorf("an empty release: got %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(r.Out, "a"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -24,6 +24,6 @@ func TestNothing(t *testing.T) {
 		t.Error("a release without programs is attested")
 	}
 	if left, err := os.ReadDir(r.Out); err != nil || len(left) != 1 {
-		t.Errorf("it left %v (%v), want nothing beside the file that was there", left, err)
+		t.Errorf("it left %v (%v), want nothing besides the file that was there", left, err)
 	}
 }

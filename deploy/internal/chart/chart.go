@@ -19,7 +19,8 @@ import (
 // unreleased is the version of the chart and of its image in a checkout.
 const unreleased = "0.0.0"
 
-// Make writes toolsrv_VERSION_helm.tgz and toolsrv_VERSION_kubernetes.yaml. Helm itself would name the chart like npm's tarball.
+// Make writes toolsrv_VERSION_helm.tgz and toolsrv_VERSION_kubernetes.yaml. It doesn't use the name that Helm itself would give the chart, because
+// npm's tarball has that name.
 func Make(_ context.Context, r *release.Release) error {
 	chart, err := pack(filepath.Join(r.Root, "deploy", "helm", "toolsrv"), r.Version, r.Time)
 	if err != nil {

@@ -207,7 +207,7 @@ func TestDefault(t *testing.T) {
 			t.Errorf("container %s may write to its image", c.Name)
 		}
 		if c.Resources.Limits.Memory().IsZero() {
-			t.Errorf("container %s has no limit of memory", c.Name)
+			t.Errorf("container %s has no memory limit", c.Name)
 		}
 	}
 	for k, v := range d.Spec.Selector.MatchLabels {
@@ -284,8 +284,8 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestEveryValue changes each value of the chart by itself. The objects must change, contain what the table says, and be valid for Kubernetes, read
-// strictly and under its restricted profile.
+// TestEveryValue changes the values of the chart one at a time. The objects must change, contain what the table says, and be valid for Kubernetes,
+// read strictly and under its restricted profile.
 func TestEveryValue(t *testing.T) {
 	t.Parallel()
 	digest := "sha256:" + strings.Repeat("ab", 32)
@@ -598,7 +598,7 @@ func TestDashboard(t *testing.T) {
 	plugins.RegisterDefaultPlugins() // the types of panels and data sources
 	//lint:ignore SA1019 the newer form is for Grafana 12 and later only
 	var board dashboard.Dashboard
-	if err := board.UnmarshalJSONStrict(want); err != nil && err.Error() != "" { // it has an error without errors
+	if err := board.UnmarshalJSONStrict(want); err != nil && err.Error() != "" { // UnmarshalJSONStrict returns an empty list of errors as an error
 		t.Error(err)
 	}
 	if err := board.Validate(); err != nil && err.Error() != "" {

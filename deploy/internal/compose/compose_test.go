@@ -55,7 +55,7 @@ func TestCompose(t *testing.T) {
 	}
 	for _, v := range s.Volumes {
 		if v.Type == types.VolumeTypeBind && !v.ReadOnly {
-			t.Errorf("it may write to %s of the machine", v.Source)
+			t.Errorf("the container may write to %s on the host", v.Source)
 		}
 	}
 	if len(project.Secrets) != 1 || !slices.Contains(s.Command, "/run/secrets/tokens") {

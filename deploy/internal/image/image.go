@@ -29,7 +29,8 @@ const Name = "ghcr.io/toolsrv/toolsrv"
 // fits all.
 const User = 65532
 
-// Make writes toolsrv_VERSION_oci.tar: a layout of OCI with an index of an image for each processor, and a list of them for older Dockers.
+// Make writes toolsrv_VERSION_oci.tar: an OCI layout with an index that has an image for each processor, and a list of these images for older
+// versions of Docker.
 func Make(ctx context.Context, r *release.Release) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	var listed []dockerImage
@@ -84,8 +85,8 @@ func Make(ctx context.Context, r *release.Release) error {
 	return r.Write(fmt.Sprintf("toolsrv_%s_oci.tar", r.Version), content)
 }
 
-// A dockerImage is one in manifest.json, in which docker load finds images if Docker does not store them in containerd, as before version 29. It does
-// not support images for several processors, so each has a tag of its own.
+// A dockerImage is an entry of manifest.json. If Docker does not store images in containerd, as before version 29, docker load finds them in this
+// file. Such a Docker does not support images for several processors, so the image for each processor has a tag of its own.
 type dockerImage struct {
 	Config   string
 	RepoTags []string

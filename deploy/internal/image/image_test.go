@@ -140,7 +140,7 @@ func content(t *testing.T, platform string, img v1.Image) {
 		t.Fatal(err)
 	}
 	if c.OS+"/"+c.Architecture != platform || c.Config.User != "65532:65532" || c.Created.IsZero() {
-		t.Errorf("the image is for %s/%s, user %q, of %v", c.OS, c.Architecture, c.Config.User, c.Created)
+		t.Errorf("the image is for %s/%s, with user %q and creation time %v", c.OS, c.Architecture, c.Config.User, c.Created)
 	}
 	for _, label := range []string{"title", "description", "version", "revision", "created", "licenses", "source", "url"} {
 		if c.Config.Labels["org.opencontainers.image."+label] == "" {
@@ -177,16 +177,16 @@ func content(t *testing.T, platform string, img v1.Image) {
 		name := strings.TrimSuffix(h.Name, "/")
 		files[name] = h
 		if !h.ModTime.Equal(c.Created.Time) {
-			t.Errorf("%s is of %v, want the commit's time", name, h.ModTime)
+			t.Errorf("%s has the time %v, want the commit's time", name, h.ModTime)
 		}
 		own := slices.Contains([]string{"var/cache/toolsrv", "var/lib/toolsrv"}, name)
 		switch mode := h.FileInfo().Mode(); {
 		case own && (h.Uid != image.User || mode.Perm() != 0o700):
-			t.Errorf("%s is user %d's with %v, want the program's alone", name, h.Uid, mode)
+			t.Errorf("%s belongs to user %d with mode %v, want the program's user to own it and nobody else to use it", name, h.Uid, mode)
 		case !own && h.Uid != 0, mode&(os.ModeSetuid|os.ModeSetgid) != 0, name != "tmp" && mode.Perm()&0o022 != 0, name == "tmp" && mode&os.ModeSticky == 0:
-			t.Errorf("%s is user %d's with %v", name, h.Uid, mode)
+			t.Errorf("%s belongs to user %d with mode %v", name, h.Uid, mode)
 		case mode.IsRegular() && mode.Perm()&0o111 != 0 && name != "toolsrv":
-			t.Errorf("%s is a program, beside ours", name)
+			t.Errorf("%s is a program besides ours", name)
 		}
 	}
 	for _, name := range []string{"toolsrv", "tools", "tmp", "etc/passwd", "etc/group", "etc/toolsrv/toolsrv.toml", "etc/ssl/certs/ca-certificates.crt", "usr/share/doc/toolsrv/LICENSE", "usr/share/doc/toolsrv/NOTICE"} {

@@ -55,8 +55,8 @@ func layerOf(entries []entry, at time.Time) (v1.Layer, error) {
 	return tarball.LayerFromOpener(open, tarball.WithCompressionLevel(gzip.BestCompression), tarball.WithMediaType(types.OCILayer))
 }
 
-// certificates returns the authorities that Mozilla trusts, in PEM. Some are trusted only for certificates issued before a certain day. A file can't
-// say that, so they are left out; in 2026 there was one.
+// certificates returns the authorities that Mozilla trusts, in PEM. Some authorities are trusted only for certificates issued before a certain day.
+// A file can't say that, so these authorities are left out. In 2026 there was one such authority.
 func certificates() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {

@@ -56,7 +56,7 @@ func runs(t *testing.T, images map[string]v1.Image) {
 		"read-only, with nowhere to write to": func(*setup) {},
 		"with a folder for what is temporary": func(s *setup) { s.tmpfs = []string{"/tmp"} },
 		"with a cache":                        func(s *setup) { s.writes = map[string]string{"/var/cache/toolsrv": owned(t, image.User, 0o700)} },
-		// Without the file that shows which pages have changed, and without the system call for it.
+		// Here the container lacks the file that shows which pages have changed, and the system call for it.
 		"as in gVisor": func(s *setup) {
 			s.masked = []string{"/proc/self/pagemap"}
 			s.errno = []string{"userfaultfd", "io_uring_setup"}
@@ -70,7 +70,7 @@ func runs(t *testing.T, images map[string]v1.Image) {
 			k := start(t, root, c, s)
 			k.ready("/math/add", "/hash/digest", "/greet", "/salute")
 			for _, path := range s.masked {
-				// As the container's first process, the server, sees it.
+				// The server is the container's first process: this is the path as the server sees it.
 				seen := fmt.Sprintf("/proc/%d/root%s", k.pid(), strings.Replace(path, "self", "1", 1))
 				if info, err := os.Stat(seen); err != nil || info.Mode()&os.ModeCharDevice == 0 {
 					t.Errorf("%s is not hidden: %v", path, err)
@@ -209,7 +209,7 @@ func asItComes(t *testing.T, root string, c *v1.ConfigFile) {
 	k.waitFor("auth.required is set and there is no token")
 	k.waitFor(`"msg":"ready"`)
 	if line := k.waitFor(`"msg":"listening"`); !strings.Contains(line, `"[::]:8000"`) {
-		t.Errorf("it listens elsewhere than on every address at port 8000: %s", line)
+		t.Errorf("it does not listen on every address at port 8000: %s", line)
 	}
 	out, err := runcIn(k.state, "exec", k.id, "/toolsrv", "ready").CombinedOutput()
 	if err != nil || string(out) != "ready\n" {

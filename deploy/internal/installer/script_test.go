@@ -211,7 +211,7 @@ func TestScriptRefuses(t *testing.T) {
 		"an argument that is not known": {site: right, arguments: []string{"--sudo", "yes"}, want: "--sudo is not known; usage: "},
 		"an argument without a value":   {site: right, arguments: []string{"--to"}, want: "--to needs a value; usage: "},
 		"an invalid version":            {site: right, arguments: []string{"--version", "1.0/../../x"}, want: `"1.0/../../x" is not a version`},
-		"a version of another place":    {site: right, arguments: []string{"--version", "1.0.0"}, want: "leave out --version"},
+		"a version and a base URL":      {site: right, arguments: []string{"--version", "1.0.0"}, want: "leave out --version"},
 		"a folder that can't be made":   {site: right, arguments: []string{"--to", "/dev/null/bin"}, want: "could not make the folder /dev/null/bin"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -258,7 +258,7 @@ func TestScriptCutShort(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), "sh")
 		cmd.Stdin = bytes.NewReader(text[:cut])
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + m.home, "TOOLSRV_TO=" + to, "TOOLSRV_BASE_URL=" + url}
-		_ = cmd.Run() // most are not whole scripts
+		_ = cmd.Run() // this fails for most beginnings, which are not whole scripts
 		if entries, _ := os.ReadDir(to); len(entries) > 0 {
 			t.Fatalf("the first %d bytes of the script install %v", cut, entries)
 		}

@@ -1,7 +1,7 @@
 package linuxpackage
 
-// apk does what Alpine's apk does with a package: it runs the scripts with busybox's shell, and installs the files, except over a configuration that
-// the operator has changed. The service runs under OpenRC, with systemd beside it.
+// apk does what Alpine's apk does with a package: it runs the scripts with busybox's shell, and installs the files, except over a configuration
+// that the operator has changed. OpenRC runs the service, although systemd has booted the machine.
 func (d *debian) apk() {
 	d.run(tidy)
 	d.run("for build in old new; do mkdir /apk.$build; tar --extract --gzip --warning=no-unknown-keyword --file /$build.apk --directory /apk.$build; done")
@@ -20,8 +20,8 @@ func (d *debian) apk() {
 	d.run("chgrp toolsrv /etc/toolsrv/tokens; chmod 640 /etc/toolsrv/tokens; rc-service toolsrv start >/dev/null")
 	d.eventually("serves a tool", "200", status)
 	d.want("runs as a user of its own", "toolsrv", "stat --format %U /proc/$(pgrep --exact --oldest toolsrv)")
-	d.want("nobody else reads what it keeps", "700 toolsrv", "stat --format '%a %U' /var/lib/toolsrv/state")
-	d.want("does not write where its tools are", "755 root", "stat --format '%a %U' /var/lib/toolsrv/tools")
+	d.want("nobody else can read its state", "700 toolsrv", "stat --format '%a %U' /var/lib/toolsrv/state")
+	d.want("can't write to the folder of its tools", "755 root", "stat --format '%a %U' /var/lib/toolsrv/tools")
 	d.run("cp /etc/toolsrv/toolsrv.toml /root/before; echo nonsense >>/etc/toolsrv/toolsrv.toml; rc-service toolsrv reload >/dev/null")
 	d.eventually("says why a configuration was not loaded", "1", "grep --count 'the configuration stays as it was' /var/log/toolsrv.log")
 	d.run("cp /root/before /etc/toolsrv/toolsrv.toml; rc-service toolsrv reload >/dev/null")

@@ -61,11 +61,11 @@ func (d *debian) deb() {
 	d.run("dpkg --install /old.deb")
 	d.want("is ready once it is installed", "active", "systemctl is-active toolsrv")
 	d.want("starts with the machine", "enabled", "systemctl is-enabled toolsrv")
-	d.want("has no socket that nobody asked for", "disabled", "systemctl is-enabled toolsrv.socket || true")
+	d.want("leaves the unit of its socket disabled", "disabled", "systemctl is-enabled toolsrv.socket || true")
 	d.want("runs as a user of its own", "toolsrv", "stat --format %U /proc/$(systemctl show --property MainPID --value toolsrv)")
-	d.want("nobody else reads what it keeps", "700 toolsrv", "stat --format '%a %U' /var/lib/toolsrv/state")
-	d.want("does not write where its tools are", "755 root", "stat --format '%a %U' /var/lib/toolsrv/tools")
-	d.want("has units without a fault", "", "systemd-analyze --man=no verify toolsrv.service toolsrv.socket 2>&1")
+	d.want("nobody else can read its state", "700 toolsrv", "stat --format '%a %U' /var/lib/toolsrv/state")
+	d.want("can't write to the folder of its tools", "755 root", "stat --format '%a %U' /var/lib/toolsrv/tools")
+	d.want("has units without faults", "", "systemd-analyze --man=no verify toolsrv.service toolsrv.socket 2>&1")
 	d.want("lets nobody in without a token", "401", status)
 
 	d.setUp("credentials")
@@ -94,7 +94,7 @@ func (d *debian) deb() {
 	d.want("is started by the first connection", "200", status)
 	d.run("systemctl kill --signal=USR2 --kill-who=main toolsrv")
 	d.eventually("is restarting", "reloading", "systemctl is-active toolsrv")
-	d.want("keeps the socket of systemd in a restart in place", "200", status)
+	d.want("keeps systemd's socket during a restart in place", "200", status)
 
 	d.run("dpkg --remove toolsrv")
 	d.want("has stopped", "inactive inactive", "echo $(systemctl is-active toolsrv toolsrv.socket)")
@@ -102,9 +102,9 @@ func (d *debian) deb() {
 		d.run("test -e " + kept)
 	}
 	d.run("dpkg --install /new.deb")
-	d.eventually("serves as before when it is installed again", "200", status)
+	d.eventually("serves as before once it is installed again", "200", status)
 	d.run("systemctl disable --now toolsrv; dpkg --install /new.deb")
-	d.want("stays as its operator has left it", "inactive disabled", "echo $(systemctl is-active toolsrv) $(systemctl is-enabled toolsrv)")
+	d.want("stays stopped and disabled when it is installed again", "inactive disabled", "echo $(systemctl is-active toolsrv) $(systemctl is-enabled toolsrv)")
 	d.run("dpkg --purge toolsrv")
 	const left = "find / -xdev -name '*toolsrv*' -not -path '/proc/*' -not -path '/tmp/*' | sort | tr '\\n' ' '"
 	d.want("leaves what the operator has made", "/var/lib/toolsrv", left)
@@ -120,7 +120,8 @@ printf 'POST /fuzzy/distance HTTP/1.1\r\nHost: localhost\r\nAuthorization: Beare
 printf 'Content-Length: 17\r\nConnection: close\r\n\r\n{"a":"x","b":"y"}' >&3
 read -r _ code _ <&3; echo $code`
 
-// setUp does what an operator does next: it adds a tool and a token, and uncomments the line of the configuration that contains this word.
+// setUp does what an operator does next: it adds a tool and a token, and uncomments the line of the configuration that begins with tokens_file and
+// contains the text line.
 func (d *debian) setUp(line string) {
 	d.t.Helper()
 	d.put("../../../examples/plain-c/plain-c.wasm", "/var/lib/toolsrv/tools/fuzzy.wasm", 0o644)
@@ -266,7 +267,7 @@ func (d *debian) try(script string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// run is try for scripts that must succeed.
+// run runs a script like try, but the script must succeed.
 func (d *debian) run(script string) string {
 	d.t.Helper()
 	out, err := d.try(script)

@@ -35,7 +35,7 @@ const (
 		"runs in a sandbox of its own, and reaches only what its operator has granted."
 )
 
-// A format is a format of packages.
+// A format is a package format.
 type format struct {
 	name     string
 	packager nfpm.Packager
@@ -51,7 +51,7 @@ func formats() []format {
 	}
 }
 
-// Make writes toolsrv_SYSTEM.deb, .rpm and .apk for each system of Linux.
+// Make writes toolsrv_SYSTEM.deb, .rpm and .apk for each Linux system.
 func Make(ctx context.Context, r *release.Release) error {
 	shared, err := archive.Shared(ctx, r)
 	if err != nil {
@@ -167,7 +167,7 @@ func (c *contents) script(name string) string {
 	return file
 }
 
-// sharedFile returns one of the files that archives have on every system.
+// sharedFile returns one of the files that are in the archives for every system.
 func (c *contents) sharedFile(name string) []byte {
 	for _, file := range c.shared {
 		if file.Name == name {
@@ -241,7 +241,7 @@ func forAlpine(c *contents, info *nfpm.Info) {
 // compressed returns a content compressed like gzip -9n does.
 func compressed(content []byte) []byte {
 	var out bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // the level is right
+	z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // the level is valid, so there is no error
 	_, _ = z.Write(content)                                 // to memory
 	_ = z.Close()
 	return out.Bytes()

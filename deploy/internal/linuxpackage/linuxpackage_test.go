@@ -103,7 +103,7 @@ var installed = []string{
 	"/usr/share/fish/vendor_completions.d/toolsrv.fish", "/usr/share/man/man1/toolsrv.1.gz", "/usr/share/man/man1/toolsrv-openapi.1.gz",
 }
 
-// units are further files, of packages for systemd.
+// units are the additional files in packages for systemd.
 var units = []string{
 	"/usr/lib/systemd/system/toolsrv.service", "/usr/lib/systemd/system/toolsrv.socket", "/usr/lib/sysusers.d/toolsrv.conf", "/usr/lib/tmpfiles.d/toolsrv.conf",
 }
@@ -129,7 +129,7 @@ func TestDeb(t *testing.T) {
 		}
 	}
 	if strings.Contains(list, "/etc/toolsrv/tokens") {
-		t.Error("the package has tokens")
+		t.Error("the package contains a file of tokens")
 	}
 	info := output(t, "dpkg-deb", "--info", file)
 	if !strings.Contains(info, "Architecture: amd64") || !strings.Contains(info, "Maintainer: toolsrv maintainers <") {
@@ -166,7 +166,7 @@ func TestRPM(t *testing.T) {
 				t.Errorf("no %q among the scripts:\n%s", want, scripts)
 			}
 		}
-		output(t, "rpm", "-K", "--nosignature", file) // the sums are right
+		output(t, "rpm", "-K", "--nosignature", file) // fails if a digest is wrong
 	}
 	dir := t.TempDir()
 	output(t, "sh", "-c", `cd "$1" && rpm2cpio "$2" | cpio -idm --quiet --no-absolute-filenames`, "sh", dir, filepath.Join(packages(t), "toolsrv_linux_amd64.rpm"))
@@ -186,7 +186,7 @@ func TestScripts(t *testing.T) {
 	}
 	for _, file := range append(files, "../../packages/openrc") {
 		output(t, "sh", "-n", file)
-		output(t, "shellcheck", "--shell=sh", "--exclude=SC2034", file) // variables are for openrc-run
+		output(t, "shellcheck", "--shell=sh", "--exclude=SC2034", file) // openrc-run uses the variables that seem unused
 	}
 }
 
@@ -207,7 +207,7 @@ func TestUnits(t *testing.T) {
 	if out := output(t, "systemd-analyze", "--man=no", "verify", filepath.Join(dir, "toolsrv.service"), filepath.Join(dir, "toolsrv.socket")); out != "" {
 		t.Error(out)
 	}
-	// 20 is the exposure of 2.0.
+	// systemd-analyze takes ten times the exposure: 20 means 2.0.
 	output(t, "systemd-analyze", "security", "--offline=yes", "--threshold=20", filepath.Join(dir, "toolsrv.service"))
 }
 

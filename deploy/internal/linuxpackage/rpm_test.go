@@ -11,12 +11,12 @@ func (d *debian) rpm() {
 	d.run("rpm --force-debian --nodeps --install /old.rpm")
 	d.want("does not start by itself", "inactive inactive disabled disabled", "echo $(systemctl is-active toolsrv toolsrv.socket; systemctl is-enabled toolsrv toolsrv.socket)")
 	d.want("has a user", "toolsrv", "id --user --name toolsrv")
-	d.want("does not write where its tools are", "755 root", "stat --format '%a %U' /var/lib/toolsrv/tools")
+	d.want("can't write to the folder of its tools", "755 root", "stat --format '%a %U' /var/lib/toolsrv/tools")
 	d.run("rpm --verify --nodeps toolsrv")
 	d.setUp("credentials")
 	d.run("systemctl enable --quiet --now toolsrv")
 	d.eventually("serves a tool", "200", status)
-	d.want("nobody else reads what it keeps", "700 toolsrv", "stat --format '%a %U' /var/lib/toolsrv/state")
+	d.want("nobody else can read its state", "700 toolsrv", "stat --format '%a %U' /var/lib/toolsrv/state")
 
 	d.upgrade("rpm --force-debian --nodeps --upgrade /new.rpm")
 	d.want("was not restarted", "0", "systemctl show --property NRestarts --value toolsrv")
@@ -26,6 +26,6 @@ func (d *debian) rpm() {
 	d.run("rpm --force-debian --nodeps --erase toolsrv")
 	d.want("has stopped", "inactive", "systemctl is-active toolsrv || true")
 	d.want("is not started with the machine", "", "find /etc/systemd/system -name '*toolsrv*'")
-	d.want("leaves the configuration aside", "tokens toolsrv.toml.rpmsave", "echo $(ls /etc/toolsrv)")
+	d.want("keeps a copy of the changed configuration", "tokens toolsrv.toml.rpmsave", "echo $(ls /etc/toolsrv)")
 	d.run("test -e /var/lib/toolsrv/state/state.db -a -e /var/lib/toolsrv/tools/fuzzy.wasm")
 }

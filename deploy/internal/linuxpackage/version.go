@@ -15,7 +15,7 @@ func parts(version string) (numbers, before string) {
 	return numbers, before
 }
 
-// debVersion uses ~, which sorts before the end. A - would begin a revision of the package.
+// debVersion puts a ~ before a prerelease, since ~ sorts before the end of a version. A - would begin the package's revision.
 func debVersion(version string) string {
 	numbers, before := parts(version)
 	if before == "" {

@@ -82,7 +82,7 @@ type manifest struct {
 	Documentation string             `json:"documentation"`
 	Support       string             `json:"support"`
 	Server        binary             `json:"server"`
-	Generated     bool               `json:"tools_generated"` // the tools are those in the folder
+	Generated     bool               `json:"tools_generated"` // the tools depend on what is in the folder
 	Keywords      []string           `json:"keywords"`
 	License       string             `json:"license"`
 	Compatibility compatibility      `json:"compatibility"`

@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/deploy/internal/release"
 )
 
-// Folder is the folder of both in a checkout. It is inside the chart, since a chart can't use files from elsewhere.
+// Folder is where both files are in a checkout. It is inside the chart, since a chart can't use files from elsewhere.
 const Folder = "deploy/helm/toolsrv/files"
 
 // Files returns the names of the files.

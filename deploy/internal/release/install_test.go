@@ -44,7 +44,7 @@ func TestGoInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	if about.Version != version || len(about.Engines) != 2 {
-		t.Errorf("it is %s with %d interpreters, want %s with 2", about.Version, len(about.Engines), version)
+		t.Errorf("the program is %s with %d interpreters, want %s with 2", about.Version, len(about.Engines), version)
 	}
 	if got := output(t, nil, program, "licenses"); !strings.Contains(got, "CPython") || !strings.Contains(got, "wazero") {
 		t.Errorf("licenses: %d bytes, without CPython or wazero", len(got))
@@ -104,7 +104,7 @@ func install(t *testing.T) (program string) {
 		"GOBIN=" + bin, "GOCACHE=" + machine.GOCACHE, "GOMODCACHE=" + t.TempDir(), "GOTOOLCHAIN=local", "GOWORK=off", "CGO_ENABLED=0",
 		"GOPROXY=file://" + proxy + ",file://" + filepath.Join(machine.GOMODCACHE, "cache", "download") + "," + machine.GOPROXY,
 		"GOSUMDB=off",                            // it does not know the test's commit
-		"GOFLAGS=-mod=mod -modcacherw -trimpath", // with -trimpath, what other builds have compiled is used
+		"GOFLAGS=-mod=mod -modcacherw -trimpath", // with -trimpath, the build reuses what other builds have compiled
 	}, "go", "install", path+"/cmd/toolsrv@"+version)
 	return filepath.Join(bin, "toolsrv")
 }

@@ -169,7 +169,7 @@ func readSources(root, folder string) (map[string]Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	var crate Part // the last file: a line "version" says which version it has
+	var crate Part // the file that the last line "crate" names; a line "version" says which version it has
 	for line := range strings.Lines(list) {
 		words := strings.Fields(line)
 		switch {

@@ -75,8 +75,8 @@ func TestEngines(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, file, text, want string }{
 		{"in order", "", "", ""},
-		{"a line of another kind", "sdk/js/engine/sources.txt", "gem quick 0.14.0\n", "an invalid line: gem quick"},
-		{"a part from nowhere", "sdk/python/engine/sources.txt", "", "NOTICE lists Snake in the interpreter for Python"},
+		{"a line of an unknown kind", "sdk/js/engine/sources.txt", "gem quick 0.14.0\n", "an invalid line: gem quick"},
+		{"a part without a source", "sdk/python/engine/sources.txt", "", "NOTICE lists Snake in the interpreter for Python"},
 		{"a package without a digest", "sdk/python/engine/requirements.txt", "zones==2026.6\n", "NOTICE lists zones"},
 		{"a compiler without a digest", "sdk/engines/cache.sh", "zig_version=0.17.1\n", "cache.sh does not say which zig"},
 		{"a list without an engine", "NOTICE", "Linked into the program:\n\n", "NOTICE lists nothing that the interpreter for JavaScript contains"},
@@ -147,7 +147,7 @@ func TestNotice(t *testing.T) {
 	}
 }
 
-// TestWholeNotice reads every row that `make licenses` has written, because trying a whole release takes minutes.
+// TestWholeNotice reads every row that `make licenses` has written. Making a whole release would read them too, but takes minutes.
 func TestWholeNotice(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../NOTICE")
@@ -167,11 +167,11 @@ func TestWholeNotice(t *testing.T) {
 		}
 	}
 	if want := strings.Count(string(text), "\n  "); rows != want || rows < 100 {
-		t.Errorf("%d rows are read of %d", rows, want)
+		t.Errorf("read %d rows, want %d", rows, want)
 	}
 }
 
-// TestModules: a module that nobody could download again is an error.
+// TestModules checks that a module which nobody could download again is an error.
 func TestModules(t *testing.T) {
 	t.Parallel()
 	const sum = "h1:Khu2En+0gcYPZ2kuIihfswbzxv/mIHXgzPZ018Oty48="
@@ -180,8 +180,8 @@ func TestModules(t *testing.T) {
 		want   string // its package URL, or "" for an error
 	}{
 		"a module":              {debug.Module{Path: "example.com/A/b", Version: "v1.0.0+incompatible", Sum: sum}, "pkg:golang/example.com/a/b@v1.0.0%2Bincompatible"},
-		"a module in its place": {debug.Module{Path: "example.com/a", Version: "v1.0.0", Replace: &debug.Module{Path: "example.com/c", Version: "v2.0.0", Sum: sum}}, "pkg:golang/example.com/c@v2.0.0"},
-		"a folder in its place": {debug.Module{Path: "example.com/a", Version: "v1.0.0", Sum: sum, Replace: &debug.Module{Path: "../c"}}, ""},
+		"replaced by a module":  {debug.Module{Path: "example.com/a", Version: "v1.0.0", Replace: &debug.Module{Path: "example.com/c", Version: "v2.0.0", Sum: sum}}, "pkg:golang/example.com/c@v2.0.0"},
+		"replaced by a folder":  {debug.Module{Path: "example.com/a", Version: "v1.0.0", Sum: sum, Replace: &debug.Module{Path: "../c"}}, ""},
 		"no sum":                {debug.Module{Path: "example.com/a", Version: "v1.0.0"}, ""},
 		"half a sum":            {debug.Module{Path: "example.com/a", Version: "v1.0.0", Sum: "h1:Khu2"}, ""},
 		"a sum of another kind": {debug.Module{Path: "example.com/a", Version: "v1.0.0", Sum: "h2:" + sum}, ""},

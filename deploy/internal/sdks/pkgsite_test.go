@@ -27,8 +27,8 @@ const pkgsite = "golang.org/x/pkgsite/cmd/pkgsite@v0.6.0"
 // patience limits the wait for a server to listen.
 const patience = 2 * time.Minute
 
-// TestPkgsite shows both modules that others import in the program of pkg.go.dev, from a proxy: it finds the README, a licence that allows it to show
-// the documentation, and a synopsis for each package.
+// TestPkgsite runs the program of pkg.go.dev on both modules that others import. The program gets them from a proxy, and finds the README, a
+// licence that allows it to show the documentation, and a synopsis for each package.
 func TestPkgsite(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -84,7 +84,7 @@ func TestPkgsite(t *testing.T) {
 				}
 			}
 			if len(want) < 8 {
-				t.Errorf("it has %d packages", len(want))
+				t.Errorf("the module has %d packages, want at least 8", len(want))
 			}
 		})
 	}
@@ -117,7 +117,7 @@ func startPkgsite(t *testing.T, proxy string) func(t *testing.T, path string) st
 	modules := httptest.NewServer(http.FileServer(http.Dir(proxy)))
 	t.Cleanup(modules.Close)
 	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "pkgsite"), "-proxy", "-http", address)
-	// It would also ask other sites about the module; nobody listens at that proxy.
+	// pkgsite would also ask other sites about the module. It can't, since nobody listens at this proxy.
 	cmd.Env = append(cmd.Environ(), "GOPROXY="+modules.URL, "HTTPS_PROXY=http://127.0.0.1:1", "NO_PROXY=127.0.0.1")
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said

@@ -28,7 +28,8 @@ const flit = "flit_core==3.12.0"
 // goModule is the SDK for Go.
 const goModule = "github.com/toolsrv/toolsrv/sdk/go"
 
-// Make writes the packages below sdk/: the files to upload to python, npm and crates, and a folder for GOPROXY=file://… to goproxy.
+// Make writes the packages below sdk/: the folders python, npm and crates have the files to upload, and the folder goproxy is one for
+// GOPROXY=file://….
 func Make(ctx context.Context, r *release.Release) (err error) {
 	scratch, err := r.Scratch("sdks")
 	if err != nil {
@@ -158,7 +159,7 @@ func (m *maker) crates(ctx context.Context) error {
 	return m.take("crates", filepath.Join(made, "package"), "toolsrv-macros-"+m.version+".crate", "toolsrv-"+m.version+".crate")
 }
 
-// take copies files that a language's program has made to a folder of the release.
+// take copies files to a folder of the release, from the folder in which a language's program has made them.
 func (m *maker) take(folder, made string, names ...string) error {
 	for _, name := range names {
 		content, err := os.ReadFile(filepath.Join(made, name))

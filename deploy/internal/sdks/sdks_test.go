@@ -59,8 +59,8 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestPackages installs each package into a new author's project, whose tests pass, and checks it with the registries' own programs. No project sees
-// the checkout.
+// TestPackages installs each package into a new project, as an author does, runs the project's tests, and checks the package with the registries'
+// own programs. No project sees the checkout.
 func TestPackages(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -138,7 +138,7 @@ func (a author) python(pattern string) {
 	const program = "import importlib.metadata as m, toolsrv; print(toolsrv.__file__, m.metadata('toolsrv')['License-Expression'], m.version('toolsrv') == toolsrv.__version__)"
 	got := output(a.t, dir, nil, filepath.Join(dir, ".venv", "bin", "python"), "-c", program)
 	if !strings.HasPrefix(got, filepath.Join(dir, ".venv")+"/") || !strings.HasSuffix(got, " Apache-2.0 True\n") {
-		a.t.Errorf("what is installed is %s", got)
+		a.t.Errorf("the installed package is %s", got)
 	}
 }
 
@@ -166,10 +166,10 @@ func (a author) typescript() {
 	if got := output(a.t, dir, nil, "npm", "test"); !strings.Contains(got, "pass 3") {
 		a.t.Errorf("npm test: %s", got)
 	}
-	output(a.t, dir, nil, "npm", "run", "check") // checks against the package's types
+	output(a.t, dir, nil, "npm", "run", "check") // checks the types of the project against the package's
 }
 
-// npm checks the package as it would when it is published.
+// npm lets npm check the package, as it does before publishing one.
 func (a author) npm() {
 	cmd := exec.CommandContext(a.t.Context(), "npm", "publish", "--dry-run", "--json", a.file("npm/*.tgz"))
 	cmd.Dir = a.t.TempDir()
@@ -190,7 +190,7 @@ func (a author) rust() {
 		folder := filepath.Join(crates, strings.TrimSuffix(filepath.Base(crate), ".crate"))
 		args = append(args, "--config", "patch.crates-io."+name+".path='"+folder+"'")
 	}
-	// Registry crates at the versions that the SDK is tested with, compiled where other tests compile them.
+	// The lock file names the versions of crates that the SDK is tested with. They are compiled where other tests compile them.
 	lock, err := os.ReadFile(filepath.Join(a.r.Root, "sdk", "rust", "Cargo.lock"))
 	if err != nil {
 		a.t.Fatal(err)
@@ -200,7 +200,7 @@ func (a author) rust() {
 	output(a.t, dir, []string{"CARGO_TARGET_DIR=" + filepath.Join(a.r.Root, "build", "project")}, "cargo", args...)
 }
 
-// cargo compiles the packed crates, each with the other.
+// cargo compiles both packed crates together, since one requires the other.
 func (a author) cargo() {
 	dir := filepath.Join(a.r.Root, "sdk", "rust")
 	output(a.t, dir, nil, "cargo", "package", "--quiet", "--locked", "--allow-dirty", "--target-dir", a.t.TempDir(), "-p", "toolsrv-macros", "-p", "toolsrv")
@@ -252,7 +252,7 @@ func (a author) docs() {
 		}
 	}
 	if packages < 8 {
-		a.t.Errorf("it has %d packages that can be imported", packages)
+		a.t.Errorf("the module has %d packages that can be imported, want at least 8", packages)
 	}
 	output(a.t, dir, env, "go", "vet", "./...")
 }

@@ -55,7 +55,7 @@ type Client struct {
 	stall        time.Duration // how long an answer that has begun may be silent
 }
 
-// errSilent is why a request is given up.
+// errSilent is the reason for giving up on a request.
 var errSilent = errors.New("it accepts the connection, but doesn't answer")
 
 // OverSocket returns a client for the server with the socket at path.
@@ -176,8 +176,8 @@ func (c *Client) Copy(ctx context.Context, name string, w io.Writer) error {
 	return nil
 }
 
-// roundTrip sends a request with the context ctx, and returns the answer once it has begun. A server that doesn't begin it in time, or that sends its
-// body too slowly, is given up.
+// roundTrip sends a request with the context ctx, and returns the answer once it has begun. It gives up on a server that doesn't begin the answer
+// in time, or that sends the body too slowly.
 func (c *Client) roundTrip(ctx context.Context, request *http.Request) (*http.Response, error) {
 	limit := c.change
 	if request.Method == http.MethodGet {

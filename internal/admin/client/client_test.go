@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/trickle"
 )
 
-// serve has answer speak to each client that has sent the head of a request, until the test ends.
+// serve listens until the test ends. It calls answer for each client that has sent the head of a request.
 func serve(t *testing.T, network, address string, answer func(net.Conn)) net.Addr {
 	t.Helper()
 	listener, err := net.Listen(network, address)
@@ -42,7 +42,7 @@ func serve(t *testing.T, network, address string, answer func(net.Conn)) net.Add
 	return listener.Addr()
 }
 
-// TestSlowServers asks servers that don't answer, or send their answer a byte at a time, or only a part of it. Each is given up.
+// TestSlowServers asks servers that don't answer, or send their answer a byte at a time, or only a part of it. The client gives up on each of them.
 func TestSlowServers(t *testing.T) {
 	t.Parallel()
 	const begin, stall = 300 * time.Millisecond, 200 * time.Millisecond

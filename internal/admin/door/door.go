@@ -194,7 +194,7 @@ func (t *taken) Read(r io.Reader, _ int64) error {
 	return err
 }
 
-// A told is a writer whose errors tell the caller that they are not the caller's fault.
+// A told is a writer whose errors tell the caller that the server is to blame.
 type told struct{ io.Writer }
 
 func (w told) Write(p []byte) (int, error) {

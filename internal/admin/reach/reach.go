@@ -28,7 +28,8 @@ type Way struct {
 	// Principal is the name of the caller, and Tool the path of the tool that is called, such as "weather/now".
 	Principal string `json:"principal" description:"The caller."`
 	Tool      string `json:"tool" description:"The tool that the caller calls."`
-	// Through are the paths of the tools that are called from there, each by the one before, on a shortest way. If empty, Tool reaches it itself.
+	// Through are the paths of the tools that are called on a shortest way: Tool calls the first one, and each of them calls the next. If empty,
+	// Tool reaches it itself.
 	Through []string `json:"through,omitempty" description:"The tools called on the way, each by the one before; if empty, the tool reaches it directly."`
 	capability.Reached
 }
@@ -47,7 +48,7 @@ type Options struct {
 }
 
 // Ways returns how the principals reach something with tools: a shortest way for each combination of principal, tool and what is reached, sorted by
-// these. A way never ends at another tool, but at what that tool reaches. complete is false if there are more than o.Most ways.
+// these three. A way never ends at another tool, but goes on to what that tool reaches. complete is false if there are more than o.Most ways.
 func Ways(tools []Tool, o Options, principals ...*wasmtools.Principal) (all []Way, complete bool) {
 	byPath := make(graph, len(tools))
 	for i := range tools {
@@ -113,7 +114,7 @@ func (v *visit) path() (all []string) {
 	return all
 }
 
-// Gained returns the ways to something that the same caller and tool do not reach in before.
+// Gained returns the ways that are new in after: in before, the same caller and tool do not reach the same thing.
 func Gained(before, after []Way) (gained []Way) {
 	known := make(map[key]bool, len(before))
 	for _, w := range before {

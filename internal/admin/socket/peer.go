@@ -14,7 +14,7 @@ import (
 // Origin is the origin of principals that come over the socket.
 const Origin = "socket"
 
-// Peers is a dependency of package web: whoever has opened the socket is an administrator with a name such as "uid 1000 (ann)".
+// Peers says who sends a request, for package web: whoever has opened the socket is an administrator with a name such as "uid 1000 (ann)".
 type Peers struct{}
 
 // Check refuses nobody.

@@ -30,7 +30,7 @@ func CheckPath(path string) error {
 	return nil
 }
 
-// These limits are against accidents: whoever can open the socket may end the process anyway.
+// These limits protect only against accidents: whoever can open the socket may end the process anyway.
 const (
 	headerTime = 10 * time.Second
 	maxHeader  = 32 << 10 // bytes

@@ -100,7 +100,7 @@ func TestLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := socket.Open(path, say("second"), log); err == nil || !strings.Contains(err.Error(), "another program may be listening there: stop it, or set state.directory or admin.socket") {
-		t.Errorf("the second: got %v", err)
+		t.Errorf("the second server: got %v", err)
 	}
 	answer, err := over(path).Get("http://socket/")
 	if err != nil {

@@ -47,9 +47,9 @@ func (p *Project) readCargo() error {
 }
 
 // remap returns the environment and the arguments that make Cargo keep this machine's paths out of the module, where they would appear in panic
-// messages. Cargo takes flags from only one place: RUSTFLAGS, the target, or the build. So our flags are added to those in force, in front if the
-// order can be chosen, since the last one wins. They are the same for all projects of a workspace, because Cargo compiles crates again for other
-// flags.
+// messages. Cargo takes flags from only one place: RUSTFLAGS, the target, or the build. So our flags are added to those in force, in front of them
+// if the order can be chosen, since the last one wins. Our flags are the same for all projects of a workspace, because Cargo compiles a crate again
+// if its flags differ.
 func (p *Project) remap(target, workspace string) (env, args []string) {
 	home, _ := os.UserHomeDir() // "" if there is none
 	cargoHome := os.Getenv("CARGO_HOME")

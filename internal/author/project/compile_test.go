@@ -387,7 +387,7 @@ func TestCompileCancelled(t *testing.T) {
 			_, err = p.Compile(ctx, writer)
 			writer.Close()
 			if !errors.Is(err, context.Canceled) {
-				t.Errorf("got %v, want that it was cancelled", err)
+				t.Errorf("got %v, want the error of a cancelled context", err)
 			}
 			if runtime.GOOS != "linux" {
 				return

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// fill fills in a template with values. A template has {{.Name}} for a value, and {{if .Name}}, {{if not .Name}}, {{else}} and {{end}} around text
-// that depends on whether a value is empty; {{- removes the space before it. This is the part of text/template that the files need. Package
+// fill fills in a template with values. A template has {{.Name}} for a value. It has {{if .Name}}, {{if not .Name}}, {{else}} and {{end}} around
+// text that depends on whether a value is empty. {{- removes the space before it. This is the part of text/template that the files need. Package
 // text/template itself calls methods by name, so a program that imports it keeps every exported method of every type.
 func fill(template string, values map[string]string) (string, error) {
 	var out strings.Builder

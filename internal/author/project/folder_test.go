@@ -92,7 +92,7 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// TestInitConfiguration reads the configuration as it is, and with all its examples.
+// TestInitConfiguration reads the new configuration as it is, and again with all of its examples in force.
 func TestInitConfiguration(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -105,7 +105,7 @@ func TestInitConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !c.Tools.Scripts || c.Tools.Directory != filepath.Join(dir, "tools") || !slices.Equal(c.Server.Addresses, config.Default().Server.Addresses) || len(c.Grants) > 0 {
-		t.Errorf("it says more than it should: %+v", c)
+		t.Errorf("the new configuration sets more than it should: %+v", c)
 	}
 	text := testkit.Read(t, file)
 	examples := regexp.MustCompile(`(?m)^# (\[|[a-z_]+ = )`).ReplaceAll(text, []byte("$1"))
@@ -115,7 +115,7 @@ func TestInitConfiguration(t *testing.T) {
 	testkit.Put(t, dir, "secrets/tokens", "0123456789abcdef\n")
 	testkit.Put(t, dir, "toolsrv.toml", examples)
 	if c, err = config.Load(file); err != nil || !slices.Equal(c.Server.Addresses, []string{":8000"}) || len(c.Grants) != 1 || len(c.Auth.Tokens) != 1 || c.State.Directory == "" {
-		t.Errorf("with its examples: %+v, %v", c, err)
+		t.Errorf("the configuration with its examples: %+v, %v", c, err)
 	}
 }
 

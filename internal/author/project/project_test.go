@@ -42,19 +42,19 @@ func TestOpen(t *testing.T) {
 		plain bool
 	}{
 		{"go", map[string]string{"go.mod": "module x\n", "main.go": main}, project.Go, false},
-		{"go below a module", map[string]string{"main.go": main}, project.Go, false},
+		{"go without a go.mod", map[string]string{"main.go": main}, project.Go, false},
 		{"plain go", map[string]string{"main.go": main, "tool.json": "{}"}, project.Go, true},
 		{"go that does not parse", map[string]string{"main.go": "}{"}, project.Go, false},
 		{"tinygo", map[string]string{"main.go": "//toolsrv:tinygo\n" + main}, project.TinyGo, false},
 		{"tinygo below the package clause", map[string]string{"main.go": "package main\n\n//toolsrv:tinygo\n\nimport _ \"fmt\"\n"}, project.TinyGo, false},
 		{"tinygo with a target", map[string]string{"main.go": "//toolsrv:tinygo wasm-unknown\r\n" + main}, project.TinyGo, false},
 		{"tinygo in both files", map[string]string{"a.go": "//toolsrv:tinygo\n" + main, "b.go": "//toolsrv:tinygo\n" + main}, project.TinyGo, false},
-		{"a sentence about the line", map[string]string{"main.go": "// Use //toolsrv:tinygo here.\n" + main}, project.Go, false},
+		{"a comment that mentions the line", map[string]string{"main.go": "// Use //toolsrv:tinygo here.\n" + main}, project.Go, false},
 		{"only in a test", map[string]string{"main.go": main, "main_test.go": "//toolsrv:tinygo\n" + main}, project.Go, false},
 		{"rust", map[string]string{"Cargo.toml": "[package]\n"}, project.Rust, false},
 		{"python", map[string]string{"main.py": ""}, project.Python, false},
 		{"typescript", map[string]string{"index.ts": "", "package.json": "{}"}, project.TypeScript, false},
-		{"a script beside a manifest of another", map[string]string{"main.go": main, "hello.py": ""}, project.Go, false},
+		{"a script beside Go files", map[string]string{"main.go": main, "hello.py": ""}, project.Go, false},
 		{"plain rust", map[string]string{"Cargo.toml": "[package]\n", "tool.json": "{}"}, project.Rust, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"no size", map[string]string{"main.go": "//toolsrv:tinygo stack=big\n" + main}, "", "stack=big: \"big\" is not a size"},
 		{"a small stack", map[string]string{"main.go": "//toolsrv:tinygo stack=1KiB\n" + main}, "", "a stack can have 512 KiB to 32 MiB"},
 		{"a stack larger than the memory", map[string]string{"main.go": "//toolsrv:tinygo stack=999999999999GiB\n" + main}, "", "a stack can have 512 KiB to 32 MiB"},
-		{"a stack in one of two", map[string]string{"a.go": "//toolsrv:tinygo\n" + main, "b.go": "//toolsrv:tinygo stack=1MiB\n" + main}, "", "keep one"},
+		{"a stack in one of two files", map[string]string{"a.go": "//toolsrv:tinygo\n" + main, "b.go": "//toolsrv:tinygo stack=1MiB\n" + main}, "", "keep one"},
 		{"a flag in place of a target", map[string]string{"main.go": "//toolsrv:tinygo -o=/etc/passwd\n" + main}, "", "is not a target"},
 		{"a file in place of a target", map[string]string{"main.go": "//toolsrv:tinygo ../evil.json\n" + main}, "", "is not a target"},
 		{"targets that differ", map[string]string{"a.go": "//toolsrv:tinygo\n" + main, "b.go": "//toolsrv:tinygo wasm-unknown\n" + main}, "", "keep one"},
@@ -133,8 +133,8 @@ func TestOpenScript(t *testing.T) {
 		script, made string // below the folder
 	}{
 		{"the only one", "hello.py", ".", "hello.py", "work.wasm"},
-		{"the only script that is not a part", "hello.py _part.py test_hello.py hello_test.py conftest.py setup.py", ".", "hello.py", "work.wasm"},
-		{"the only one beside tests and types", "hello.ts hello.test.ts hello.spec.ts hello.d.ts vite.config.ts", ".", "hello.ts", "work.wasm"},
+		{"the only script that is not a module or a test", "hello.py _part.py test_hello.py hello_test.py conftest.py setup.py", ".", "hello.py", "work.wasm"},
+		{"the only script besides tests and types", "hello.ts hello.test.ts hello.spec.ts hello.d.ts vite.config.ts", ".", "hello.ts", "work.wasm"},
 		{"main", "a.py main.py", ".", "main.py", "work.wasm"},
 		{"index", "a.js index.js", ".", "index.js", "work.wasm"},
 		{"the script with the folder's name", "a.py main.py work.py", ".", "work.py", "work.wasm"},

@@ -185,7 +185,7 @@ func (s Scaffold) write(dir string) error {
 		if err != nil {
 			return err
 		}
-		// A file name in the templates ends in .tmpl, so that Go does not use the file, and lacks the leading dot.
+		// File names in the templates end in .tmpl, so that Go does not use the files. They lack the leading dot.
 		to := strings.TrimSuffix(strings.TrimPrefix(name, root+"/"), ".tmpl")
 		if to == "gitignore" {
 			to = ".gitignore"

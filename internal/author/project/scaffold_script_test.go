@@ -95,8 +95,8 @@ func TestNewPythonNatively(t *testing.T) {
 	}
 }
 
-// TestNewJavaScriptNatively runs the tests of new projects as npm test would, with the SDK where npm install would link it, and their tool beside one
-// that imports an engine's module. Node 22 and later read TypeScript themselves, so tsx is not needed.
+// TestNewJavaScriptNatively runs the tests of new projects as npm test would, with the SDK where npm install would link it. A line that is added to
+// the tests imports a module of the engine. Node 22 and later read TypeScript themselves, so tsx is not needed.
 func TestNewJavaScriptNatively(t *testing.T) {
 	t.Parallel()
 	for _, language := range []project.Language{project.JavaScript, project.TypeScript} {

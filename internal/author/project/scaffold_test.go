@@ -15,7 +15,7 @@ import (
 const sdks = "../../../sdk"
 
 // TestNew makes a project in each language, runs its tests, builds it, and calls its tool. Rust projects use the SDK in the source tree, which is
-// compiled once for all. test/alone uses the SDK inside toolsrv.
+// compiled once for all of them. The test in test/alone uses the SDK inside toolsrv.
 func TestNew(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -166,7 +166,7 @@ func TestNewPublished(t *testing.T) {
 		}
 		checkFiles(t, dir)
 		if _, err := os.Stat(filepath.Join(dir, ".toolsrv")); err == nil {
-			t.Errorf("%s: it has an SDK", language)
+			t.Errorf("%s: the project contains an SDK", language)
 		}
 		text, err := os.ReadFile(filepath.Join(dir, want[0]))
 		if err != nil || !strings.Contains(string(text), want[1]) || strings.Contains(string(text), "replace") {
@@ -200,7 +200,7 @@ func TestNewFolder(t *testing.T) {
 			t.Errorf("%s has no %q: %v\n%s", want[0], want[1], err, text)
 		}
 		if _, err := os.Stat(filepath.Join(dir, ".toolsrv")); err == nil {
-			t.Errorf("%s: it has another SDK, too", language)
+			t.Errorf("%s: the project also contains an SDK", language)
 		}
 	}
 }

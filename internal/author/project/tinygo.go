@@ -126,8 +126,8 @@ func (c *compiler) tinygoEnv(ctx context.Context) ([]string, error) {
 	return []string{"GOTOOLCHAIN=" + version}, nil
 }
 
-// findGo returns the name of the newest release of Go 1.minor, among those that the go command has already downloaded or, if there are none and it
-// may download one, among all.
+// findGo returns the name of the newest release of Go 1.minor that the go command has already downloaded. If there is none and the command may
+// download one, it is the newest of all releases of Go 1.minor.
 func (c *compiler) findGo(ctx context.Context, minor int) (string, error) {
 	text, err := c.ask(ctx, "go", "env", "GOTOOLCHAIN", "GOMODCACHE", "GOHOSTOS", "GOHOSTARCH")
 	lines := strings.Split(strings.ReplaceAll(text, "\r", ""), "\n")

@@ -11,8 +11,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// fakeTinyGo accepts any Go that does not match the variable FAKE_REFUSES. It prints its arguments, and lets Go build the file with the flags that
-// both know. It keeps what it has built beside FAKE_BUILT, since the projects of a test differ only in the flags that it drops.
+// fakeTinyGo accepts any Go that does not match the variable FAKE_REFUSES. It prints its arguments, and lets Go build the file, with the flags that
+// Go has as well. It keeps what it has built beside FAKE_BUILT, since the projects of a test differ only in the flags that it drops.
 const fakeTinyGo = `if [ "$1" = info ]; then
 	[ "${GOTOOLCHAIN#go1.25}" = "$GOTOOLCHAIN" ] && [ -n "$FAKE_REFUSES" ] || exit 0
 	echo "$FAKE_REFUSES" >&2
@@ -59,7 +59,7 @@ func TestTinyGoFlags(t *testing.T) {
 		{"a tool", "//toolsrv:tinygo", false, "-target=wasip1" + begin + stack + "-opt=2 -scheduler=none -buildmode=c-shared ."},
 		{"a tool without WASI", "//toolsrv:tinygo wasm-unknown", false, "-target=wasm-unknown" + begin + stack + "-opt=2 -scheduler=none -buildmode=c-shared ."},
 		{"a larger stack", "//toolsrv:tinygo stack=1000001B", false, "-target=wasip1" + begin + "-ldflags=-extldflags='-z stack-size=1000016' -opt=2 -scheduler=none -buildmode=c-shared ."},
-		{"a larger stack on a target", "//toolsrv:tinygo wasm-unknown stack=4MiB", false, "-target=wasm-unknown" + begin + "-ldflags=-extldflags='-z stack-size=4194304' -opt=2 -scheduler=none -buildmode=c-shared ."},
+		{"a larger stack and a target", "//toolsrv:tinygo wasm-unknown stack=4MiB", false, "-target=wasm-unknown" + begin + "-ldflags=-extldflags='-z stack-size=4194304' -opt=2 -scheduler=none -buildmode=c-shared ."},
 		{"a program", "//toolsrv:tinygo", true, "-target=wasip1" + begin + stack + "-opt=2 -scheduler=none ."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestTinyGoRefusesGo(t *testing.T) {
 	}{
 		{"no Go", "", "auto", nil, "", ""},
 		{"a newer one", newer, "auto", nil, "go1.25.14", "this TinyGo supports Go up to 1.25, but the installed Go is 1.26: building with GOTOOLCHAIN=go1.25.14"},
-		{"a newer one, of which there are some", newer, "auto", []string{"1.25.5", "1.25.11", "1.24.13"}, "go1.25.11", "GOTOOLCHAIN=go1.25.11"},
+		{"a newer one, with some releases downloaded", newer, "auto", []string{"1.25.5", "1.25.11", "1.24.13"}, "go1.25.11", "GOTOOLCHAIN=go1.25.11"},
 		{"no download allowed, nor needed", newer, "local", []string{"1.25.5"}, "go1.25.5", "GOTOOLCHAIN=go1.25.5"},
 		{"no download allowed", newer, "local", []string{"1.24.5"}, "", "!this TinyGo supports Go up to 1.25, but the installed Go is 1.26: install Go 1.25 and put it first in PATH, or let go download it, which GOTOOLCHAIN=local forbids: GOTOOLCHAIN=go1.25.0 toolsrv build"},
 		{"a newer Go than TinyGo's own", "cannot compile with Go toolchain version go1.26 (TinyGo was built using toolchain version go1.25.3)", "go1.26.1+auto", nil, "go1.25.14", "GOTOOLCHAIN=go1.25.14"},

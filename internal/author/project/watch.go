@@ -90,7 +90,7 @@ func (w *Watcher) look() (uint64, error) {
 		h.add(file)
 	}
 	if info, err := os.Stat(w.path); script.LanguageOf(w.path) != "" && (err != nil || !info.IsDir()) {
-		h.add(w.path) // unless it is missing for a moment, as while an editor saves it
+		h.add(w.path) // does nothing if the script is missing for a moment, as while an editor saves it
 		err := h.siblings(filepath.Dir(w.path))
 		return h.Sum64(), err
 	}

@@ -185,7 +185,7 @@ func TestWatchBurst(t *testing.T) {
 		}()
 		for i := range 20 {
 			write(t, filepath.Join(dir, "main.go"), strings.Repeat("x", i+1))
-			time.Sleep(interval / 2) // in the bubble's time
+			time.Sleep(interval / 2) // in the time of the synctest bubble
 		}
 		last := time.Now()
 		time.Sleep(10 * interval)

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// archive has what tool authors import, without tests and interpreters. TestArchive compares it with the tree. Its files are not compressed, so that
-// git stores a change as a small difference. The package of the program is compressed anyway.
+// archive has what tool authors import, without tests and interpreters. TestArchive compares it with the tree. Its files are not compressed, so
+// that git stores a change as a small difference. Packages of toolsrv are compressed anyway.
 //
 //go:embed sdk.zip
 var archive string

@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "write sdk.zip again")
 
-// most is how many bytes the SDKs may add to the program: they have 680 KB.
+// most is how many bytes the SDKs may add to the program: now they take 680 KB.
 const most = 1 << 20
 
 // TestArchive checks sdk.zip against the tree: the same files, in the same order, with the same bytes.
@@ -39,7 +39,7 @@ func TestArchive(t *testing.T) {
 	got := testkit.Read(t, "sdk.zip")
 	if bytes.Equal(got, want) {
 		if len(got) > most {
-			t.Errorf("it has %d bytes, and %d are allowed", len(got), most)
+			t.Errorf("sdk.zip has %d bytes, and %d are allowed", len(got), most)
 		}
 		return
 	}
@@ -57,13 +57,13 @@ func TestArchive(t *testing.T) {
 	for name, content := range tree(t) {
 		before, found := old[name]
 		if delete(old, name); !found {
-			t.Errorf("it lacks %s", name)
+			t.Errorf("sdk.zip lacks %s", name)
 		} else if !bytes.Equal(before, content) {
-			t.Errorf("it has another %s", name)
+			t.Errorf("sdk.zip has a different %s", name)
 		}
 	}
 	for name := range old {
-		t.Errorf("it has %s, which is gone", name)
+		t.Errorf("sdk.zip has %s, which is no longer in sdk/", name)
 	}
 }
 
@@ -169,7 +169,8 @@ func tree(t *testing.T) map[string][]byte {
 		add("js/"+name, all)
 	}
 
-	// What only our own tests need is left out: guests in the workspace, and packages that npm would install even for a package in a folder.
+	// What only our own tests need is left out: the workspace's guests, and packages that npm would install even if a project uses the SDK in a
+	// folder.
 	edit := func(name, pattern, by string) {
 		t.Helper()
 		old := regexp.MustCompile(pattern)

@@ -171,7 +171,7 @@ func (f *File) keeps(kinds []capability.Kind) bool {
 	return false
 }
 
-// review warns of grants that don't work, such as a folder that can't be read, since the tool could only say that its file is missing.
+// review warns of grants that don't work, such as a folder that can't be read. The tool itself could only say that a file is missing.
 func (f *File) review(o Options) {
 	for _, finding := range broker.Review(o.Config, f.Tools()) {
 		if finding.Entry != "" {

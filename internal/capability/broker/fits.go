@@ -7,7 +7,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
-// fits returns an error if a need does not have the form of its kind, since its reader may not have known the kind.
+// fits returns an error if a need does not have the form of its kind. The program that read the manifest may not have known the kind, and so did
+// not check that.
 func fits(k *capability.Kind, n wasmtools.Need) error {
 	switch {
 	case k.Word != nil:

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestSettingsAreShared checks that many tools of one module, which have the same schema, share their settings: these can have a megabyte.
+// TestSettingsAreShared checks that many tools of one module, which have the same schema, share their settings: these can take a megabyte.
 // Proves: Nothing without a grant
 func TestSettingsAreShared(t *testing.T) {
 	t.Parallel()

@@ -71,8 +71,8 @@ var _ wasi.Tree = tree{}
 // errKind refuses what is neither a regular file nor a directory.
 var errKind = fmt.Errorf("%w: it is neither a regular file nor a directory", fs.ErrPermission)
 
-// Open opens a regular file or a directory. It checks the type before, since opening some devices has side effects, and again afterwards, since
-// somebody may have replaced the file. A wrong file is closed, and opening it has not waited.
+// Open opens a regular file or a directory, without waiting. It checks the type before, since opening some devices has side effects, and again
+// afterwards, since somebody may have replaced the file. It closes a file of a wrong type.
 func (t tree) Open(name string) (fs.File, error) {
 	info, err := t.root.Stat(name)
 	if err != nil {

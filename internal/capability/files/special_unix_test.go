@@ -67,7 +67,7 @@ func TestNothingSpecialIsOpened(t *testing.T) {
 	}
 }
 
-// TestReplacedByPipes replaces a file by a pipe between the check and the open, as often as possible.
+// TestReplacedByPipes replaces a file with a pipe between the check and the open, as often as possible.
 // Proves: Files are read, and nothing else
 func TestReplacedByPipes(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 	httpcap "github.com/toolsrv/toolsrv/internal/capability/http"
 )
 
-// A room has room for most connections, and counts them.
+// A room counts connections, and has room for as many as its field most says.
 type room struct {
 	mu    sync.Mutex
 	most  int

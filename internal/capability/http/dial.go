@@ -151,8 +151,8 @@ func (d *dialer) lookup(ctx context.Context, host string) ([]netip.Addr, *answer
 	return found[:min(len(found), maxDialled)], nil
 }
 
-// check refuses an address that is special, or near, and not granted. The message has the special range rather than the address: a tool that may ask
-// for any name of a domain must not learn its addresses, nor those of the machine.
+// check refuses an address that is special or near, unless it is granted. The message has the special range rather than the address: a tool that
+// may ask for any name of a domain must not learn its addresses, nor those of the machine.
 func (d *dialer) check(host string, a netip.Addr) *answer.Failure {
 	if a.Zone() == "" && slices.ContainsFunc(d.private, func(p netip.Prefix) bool { return p.Contains(a) }) {
 		return nil

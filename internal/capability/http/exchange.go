@@ -54,7 +54,7 @@ type exchange struct {
 	r      *request
 	rule   *rule // the rule for the next request
 	target reach.Target
-	url    string // URL of the target, once hop has begun
+	url    string // URL of the target; set once hop has begun
 	method string
 	body   []byte
 	header http.Header
@@ -62,7 +62,7 @@ type exchange struct {
 
 	lines *lines      // the connections that the call keeps
 	line  *line       // the connection in use
-	stop  func() bool // keeps the end of ctx from cutting line
+	stop  func() bool // keeps line from being cut when ctx ends
 	whole bool        // the answer was read to its end
 
 	partial bool // a part of the answer was asked for
@@ -129,7 +129,7 @@ func (x *exchange) hop(number int) (b []byte, next *hop, f *answer.Failure) {
 	x.use = hostabi.Use{Capability: "http", Target: x.method + " " + x.origin() + x.target.Path}
 	defer func() {
 		if x.use.Took = time.Since(start); f != nil {
-			if x.use.Outcome = f.Code; x.rule == nil { // also for a redirect, which the guest sees as a redirect failure
+			if x.use.Outcome = f.Code; x.rule == nil { // also for a refused redirect, for which f has the code redirect
 				x.use.Outcome = answer.NotGranted
 			}
 			x.know()

@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
 )
 
-// say makes a server read the head of a request, and answer with text, and then with more until the client gives up.
+// say makes a server read the head of a request, and answer with text. Then it sends more, again and again, until the client gives up.
 func say(text, more string) func(net.Conn) {
 	return func(c net.Conn) {
 		b := make([]byte, 4096)

@@ -38,8 +38,8 @@ type injection struct{ host, secret string }
 // putInHost has the names of secrets by host, and separately by pattern for many hosts. It does not change.
 type putInHost struct{ one, many map[string][]string }
 
-// Put notes what the rules of a new configuration inject, which may be published later. What the configuration in force injects is looked for, and so
-// is what earlier ones injected, as long as calls may still run that send it.
+// Put notes what the rules of a new configuration inject, which may be published later. Answers are searched for what the configuration in force
+// injects. They are also searched for what earlier configurations injected, as long as calls that send it may still run.
 func (i *Injected) Put(rules []Rule, values *secret.Values) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

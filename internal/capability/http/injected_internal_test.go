@@ -10,8 +10,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/secret"
 )
 
-// TestPut makes configurations an hour apart, some of which are not published. What the one in force injects is looked for, however long ago it was
-// made, and what an earlier one injected is looked for some time longer.
+// TestPut makes configurations an hour apart, some of which are not published. Answers are searched for what the configuration in force injects,
+// however long ago it was made, and for some time longer for what an earlier one injected.
 // Proves: Secrets stay secret
 func TestPut(t *testing.T) {
 	t.Parallel()
@@ -22,7 +22,7 @@ func TestPut(t *testing.T) {
 	}{
 		{"one", "a", "a"},
 		{"unpublished ones follow", "a - b? b? b? b?", "b"},
-		{"unpublished ones follow for long", "a b? b? b? b?", "a b"},
+		{"unpublished ones follow for a long time", "a b? b? b? b?", "a b"},
 		{"it is in force again", "a b a", "a b"},
 		{"it was in force", "a b", "a b"},
 		{"it was in force long ago", "a b b b b", "b"},

@@ -257,7 +257,7 @@ func review(v *capability.Review, from capability.Rule) {
 			used = used || p.Overlaps(granted[entry])
 		}
 		if !used {
-			// For some services, a path is a key.
+			// For some services, the path is a key, so it is not shown.
 			v.Unneeded(fmt.Sprintf("http[%d]", k), strings.Join(strings.SplitN(entry, "/", 4)[:3], "/"))
 		}
 	}

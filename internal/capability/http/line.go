@@ -22,8 +22,8 @@ const (
 	maxWhole  = 16 << 10 // bytes of a request that is written in one piece, since the system accepts these without waiting for the server
 )
 
-// lines are the connections that one call keeps. No other call uses them, not even one of the same caller. So a service that mistakes the end of an
-// answer can't answer one call with data for another. The zero value has no connections.
+// lines are the connections that one call keeps. No other call uses them, not even one of the same caller. So a service that is wrong about where
+// its answer ends can't answer one call with data for another. The zero value has no connections.
 type lines struct {
 	kept        []*line // the oldest first
 	connections *Connections
@@ -85,7 +85,7 @@ type line struct {
 	used   bool     // a request has been sent on it
 	in     *bufio.Reader
 	left   int64         // how many bytes the head of an answer may still have
-	wrote  chan struct{} // closed when a request that is written while its answer is read has been written; nil if it was written in one piece
+	wrote  chan struct{} // closed once a request has been written whose answer is read meanwhile; nil if it was written in one piece
 }
 
 // newLine returns the line for a new connection.
@@ -104,7 +104,7 @@ func newLine(r *rule, o reach.Origin, conn net.Conn) *line {
 // errLongHead is returned if the head of an answer is too long.
 var errLongHead = errors.New("the head is too long")
 
-// Read reads what the server sends, for in.
+// Read reads what the server sends. It is the source of the field in.
 func (l *line) Read(p []byte) (int, error) {
 	if l.left <= 0 {
 		return 0, errLongHead

@@ -21,8 +21,8 @@ import (
 // forged is an answer to no request.
 const forged = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"
 
-// confuse is a service that mistakes the ends of its answers in a way that the first element of the path chooses. Other requests are answered with
-// the rest of the path.
+// confuse is a service that is wrong about where its answers end, in a way that the first element of the path chooses. Other requests are answered
+// with the rest of the path.
 func confuse(c net.Conn) {
 	in := bufio.NewReader(c)
 	for {
@@ -59,7 +59,7 @@ func confuse(c net.Conn) {
 	}
 }
 
-// TestForeignAnswers makes callers of one tool use a service that mistakes the ends of its answers. Nobody gets another caller's answer.
+// TestForeignAnswers makes callers of one tool use a service that is wrong about where its answers end. Nobody gets another caller's answer.
 // Proves: Requests go only where they were granted
 func TestForeignAnswers(t *testing.T) {
 	t.Parallel()
@@ -85,12 +85,12 @@ func TestForeignAnswers(t *testing.T) {
 	}
 	all.Wait()
 	if n := foreign.Load(); n > 0 {
-		t.Errorf("%d of %d calls got something else than their own answer", n, calls/2)
+		t.Errorf("%d of %d calls got something other than their own answer", n, calls/2)
 	}
 }
 
-// TestAnswersInACall makes one call send several requests to such a service, with and without TLS. What arrived before a request is not taken as its
-// answer.
+// TestAnswersInACall makes one call send several requests to such a service, with and without TLS. What has arrived before a request is sent is not
+// taken for its answer.
 // Proves: Requests go only where they were granted
 func TestAnswersInACall(t *testing.T) {
 	t.Parallel()
@@ -186,7 +186,7 @@ func TestLines(t *testing.T) {
 		{"after that", outgoing{URL: url}, true},
 	} {
 		if in := c.send(t, test.out); in.Status != 200 || test.out.Method != "HEAD" && (in.Body == first) != test.same {
-			t.Errorf("%s: got the connection %s, want the first, %s: %t", test.name, in.whole, first, test.same)
+			t.Errorf("%s: got the connection %s, the first one was %s, want the same: %t", test.name, in.whole, first, test.same)
 		}
 	}
 	if other := another.send(t, outgoing{URL: url}).Body; other == first || other == "" {

@@ -46,8 +46,8 @@ func (n *resolved) Lookup(ctx context.Context, name string) ([]netip.Addr, error
 	return r.LookupNetIP(ctx, "ip", name)
 }
 
-// zone has the answers for names, as records in the form of a zone file. Each query for a name is answered with its next line, and further ones with
-// the last line. The name of an error means that error.
+// zone has the answers for names, as lines that are records in the form of a zone file. Each query for a name is answered with the next of its
+// lines. Once all were used, the last one is used again. A line that is the name of an error is answered with that error.
 type zone struct {
 	mu      sync.Mutex
 	records map[string][]string
@@ -105,7 +105,7 @@ func serveDNS(t *testing.T, z *zone) string {
 			t.Fatal(err)
 		}
 		if streams, err = net.Listen("tcp", p.LocalAddr().String()); err != nil {
-			defer p.Close() // only once there is another port
+			defer p.Close() // not yet, so that another port is tried
 		}
 		packets = p
 	}
@@ -438,7 +438,7 @@ func serveTLS(t testing.TB, config *tls.Config, h http.HandlerFunc) string {
 	return s.URL[strings.LastIndexByte(s.URL, ':'):]
 }
 
-// TestTLS connects to servers with certificates of all kinds. HTTP/2, which all of them speak, is never spoken.
+// TestTLS connects to servers with certificates of all kinds. All of them speak HTTP/2, but it is never used.
 // Proves: Requests go only where they were granted
 func TestTLS(t *testing.T) {
 	t.Parallel()
@@ -465,7 +465,7 @@ func TestTLS(t *testing.T) {
 		{"no authority named", "api.example", "", &tls.Config{Certificates: []tls.Certificate{ca.issue(server("api.example"))}}, "not trusted; the operator can name it in the grant, with ca"},
 		{"another authority", "api.example", other.pem, &tls.Config{Certificates: []tls.Certificate{ca.issue(server("api.example"))}}, "not trusted"},
 		{"another name", "api.example", ca.pem, &tls.Config{Certificates: []tls.Certificate{ca.issue(server("evil.example"))}}, "other names"},
-		{"a name, for an address", "127.0.0.1", ca.pem, &tls.Config{Certificates: []tls.Certificate{ca.issue(server("api.example"))}}, "other names"},
+		{"a name instead of the address", "127.0.0.1", ca.pem, &tls.Config{Certificates: []tls.Certificate{ca.issue(server("api.example"))}}, "other names"},
 		{"expired", "api.example", ca.pem, &tls.Config{Certificates: []tls.Certificate{ca.issue(expired)}}, "expired"},
 		{"for clients", "api.example", ca.pem, &tls.Config{Certificates: []tls.Certificate{ca.issue(client)}}, "not valid"},
 	} {

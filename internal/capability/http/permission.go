@@ -38,8 +38,8 @@ type Secrets interface {
 	Secret(name string) (string, error)
 	// Own returns the current value of a caller's own secret, or false if the caller has none. Then no other value is used.
 	Own(name string, of personal.ID) (string, bool)
-	// RedactorsOf returns redactors for the current and former values of these secrets in a call of a caller. A name that ends in
-	// [secret.OfPrincipal] means the caller's own secret.
+	// RedactorsOf returns redactors for the current and former values of these secrets in a caller's call. A name that ends in [secret.OfPrincipal]
+	// means the caller's own secret.
 	RedactorsOf(id personal.ID, names secret.Names) redact.Chain
 }
 
@@ -61,7 +61,7 @@ type Rule struct {
 	RequestBytes, ResponseBytes int64
 	// Traceparent is whether requests say which trace they are part of, if it is recorded.
 	Traceparent bool
-	// Timeout is how long a request may take with all its redirects. 0 means DefaultTimeout. It ends with its call in any case.
+	// Timeout is how long a request may take with all its redirects. 0 means DefaultTimeout. A request ends with its call in any case.
 	Timeout time.Duration
 }
 
@@ -227,7 +227,7 @@ func (g *Permission) Equal(other any) bool {
 	})
 }
 
-// equal reports whether others are the same secrets. Secrets with a method Equal(any) bool are compared by it.
+// equal reports whether the secrets of both options are the same. Secrets with a method Equal(any) bool are compared with it.
 func (o Options) equal(other Options) bool {
 	if s, ok := o.Secrets.(interface{ Equal(other any) bool }); ok {
 		if !s.Equal(other.Secrets) {

@@ -167,8 +167,8 @@ func readPairs(tree *jsontree.Tree, list *jsontree.Value) (pairs [][2]string, ok
 	return pairs, true
 }
 
-// resolve returns the target of a redirect. location is what the server has sent. It is an error if it is relative with dot segments, or can be
-// understood in two ways.
+// resolve returns the target of a redirect. location is what the server has sent. A location that is relative with dot segments, or can be
+// understood in two ways, is an error.
 func resolve(from reach.Target, location string) (reach.Target, error) {
 	location, _, _ = strings.Cut(location, "#")
 	switch {

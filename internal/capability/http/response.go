@@ -23,7 +23,7 @@ const (
 	gzipBytes        = 64 << 10 // bytes of memory that decompressing takes
 	// slack is how many bytes a body may have beyond the guest's limit, if the grant has secrets. Secrets are removed before the body is measured.
 	// Otherwise a tool that makes a server repeat its headers could find out a secret's length from the size at which an answer gets too large. A
-	// compressed body may have as many bytes more.
+	// compressed body may have slack more bytes than its decompressed form.
 	slack = 1 << 20
 )
 
@@ -158,7 +158,8 @@ type body struct {
 	cost int   // charge for each byte, in nanoseconds
 }
 
-// errEndless ends the reading of a body with more compressed bytes than its limit for decompressed ones, since most of these contain no data.
+// errEndless ends the reading of a body that has more compressed bytes than it may have decompressed ones: most of the compressed bytes then
+// contain no data.
 var errEndless = errors.New("the decompressed body is larger than allowed")
 
 func (b *body) Read(p []byte) (n int, err error) {

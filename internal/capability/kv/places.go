@@ -107,7 +107,7 @@ func (o *owner) take(ctx context.Context) error {
 		_ = p.forget(ctx, o.id, o.root) // an entry that is left does no harm
 		return err
 	}
-	return p.note(ctx, o.id, o.root) // the goroutine that took the place away before may have removed the note only now
+	return p.note(ctx, o.id, o.root) // whoever took the place away before may have removed the note only now
 }
 
 // enter makes an entry, unless there is one. If the space is full, it first takes away a place without values.

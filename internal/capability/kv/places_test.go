@@ -141,7 +141,7 @@ func TestPlaces(t *testing.T) {
 					break
 				}
 				if time.Since(began) > 10*time.Second {
-					t.Fatalf("guest %d: got %s, long after the values of the guest before have expired", i, code)
+					t.Fatalf("guest %d: got %s, long after the previous guest's values expired", i, code)
 				}
 			}
 		}
@@ -164,14 +164,14 @@ func TestPlaces(t *testing.T) {
 		}
 		c.remove("bob")
 		if code := c.set("carol", 0); code != "" {
-			t.Errorf("in bob's place: got %s", code)
+			t.Errorf("carol takes bob's place: got %s", code)
 		}
 		if code := c.set("bob", 0); code != "quota" || c.value("bob") != "" || c.value("carol") != "carol" {
-			t.Errorf("bob comes back: got %q", code)
+			t.Errorf("bob comes back while all places are taken: got %q", code)
 		}
 		c.remove("ann")
 		if code := c.set("bob", 0); code != "" || c.value("bob") != "bob" {
-			t.Errorf("bob comes back: got %q", code)
+			t.Errorf("bob comes back after ann has left: got %q", code)
 		}
 	})
 	t.Run("tokens made by one caller", func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestPlaces(t *testing.T) {
 		}
 		c.set("token/mal/0", 0)
 		if code := c.set("token/mal/1", 0); code != "quota" {
-			t.Errorf("a third one: got %q", code)
+			t.Errorf("a third token: got %q", code)
 		}
 	})
 	t.Run("looking at places is charged", func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestPlaces(t *testing.T) {
 		}
 		g := c.as("mallory")
 		if _, code := g.do("set", "k", "v", 0, -1); code != "quota" || g.Charged() < 50*3_000 {
-			t.Errorf("got %q for %d ns", code, g.Charged())
+			t.Errorf("got %q, and %d ns were charged", code, g.Charged())
 		}
 	})
 }

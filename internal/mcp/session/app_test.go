@@ -24,8 +24,8 @@ func TestMain(m *testing.M) { testkit.Main(m, "internal/mcp", "modelcontextproto
 type app struct {
 	table   *wasmtools.RouteTable
 	set     *toolset.Set
-	waiting chan struct{} // gets something when a call of wait has begun
-	ended   chan error    // gets why a call of wait ended
+	waiting chan struct{} // gets a value when a call of the tool wait has begun
+	ended   chan error    // gets the reason why a call of the tool wait ended
 }
 
 func newApp(t testing.TB) *app {

@@ -65,7 +65,7 @@ func TestSessionsExpire(t *testing.T) {
 		if ping(streaming) != http.StatusOK || ping(calling) != http.StatusOK {
 			t.Error("a session with a stream, or with a call, has ended")
 		}
-		// Every 25 seconds a comment.
+		// The stream sends a comment every 25 seconds.
 		if got := strings.Count(heard.Body.String(), ":\n\n"); got < 90 || got > 100 {
 			t.Errorf("%d comments in 40 minutes", got)
 		}

@@ -21,7 +21,8 @@ type Request struct {
 	// Message is the message of a POST. If the request has no session id, the door has read it. Otherwise Serve reads it into Message, so that the
 	// door can name the request if it fails.
 	Message *rpc.Message
-	// Read reads the body of a POST, once Serve has found its session. The body belongs to Serve until Serve returns. The error is for Fail.
+	// Read reads the body of a POST, once Serve has found its session. The body belongs to Serve until Serve returns. The error that Read returns
+	// can be passed to Fail.
 	Read func() ([]byte, error)
 	// Counted is called, if not nil, when the memory of the arguments that Read has read is counted for a call.
 	Counted func()
@@ -84,7 +85,7 @@ func (s *Sessions) find(x *web.Exchange, q Request) *session {
 	return nil
 }
 
-// refuseFull answers a request for whose session there is no place.
+// refuseFull answers a request whose session can't be held because there are too many sessions.
 func refuseFull(x *web.Exchange, id []byte) {
 	refuse(x, http.StatusServiceUnavailable, id, &rpc.Fault{Code: rpc.CodeInternal, Message: "Too many sessions are open; try again later"})
 }

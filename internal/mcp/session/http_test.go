@@ -48,7 +48,7 @@ func (a *app) http(t testing.TB, o mcp.Options) *house {
 	return &house{app: a, t: t, mux: mux, url: server.URL + mcp.Path, sessions: door}
 }
 
-// users is a dependency that trusts this header.
+// users is a dependency that trusts the header X-User.
 type users struct{}
 
 func (users) Check(r *http.Request) error {
@@ -126,7 +126,7 @@ func (h *house) begin(headers ...string) string {
 	return id
 }
 
-// listen opens the stream of a session. The channel gets its lines that are not empty, and is closed at its end.
+// listen opens the stream of a session. The channel gets the stream's lines, except empty ones, and is closed when the stream ends.
 func (h *house) listen(ctx context.Context, id string, headers ...string) <-chan string {
 	h.t.Helper()
 	r := h.do(ctx, http.MethodGet, "", "", append([]string{"Mcp-Session-Id", id}, headers...)...)
@@ -215,10 +215,10 @@ func TestSessionRefused(t *testing.T) {
 		{"a batch", "[" + ping + "]", nil, 400, "Batches are not supported"},
 		{"no session", ping, []string{"Mcp-Session-Id", "", "Mcp-Protocol-Version", legacy}, 404, "-32001"},
 		{"another session", ping, []string{"Mcp-Session-Id", id + "x"}, 404, "-32001"},
-		{"a version of the future", ping, []string{"Mcp-Protocol-Version", "2999-01-01"}, 400, `-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28","2025-11-25","2025-06-18"],"requested":"2999-01-01"}`},
-		{"a version of the past", ping, []string{"Mcp-Protocol-Version", "2024-11-05"}, 400, "-32022"},
+		{"a future version", ping, []string{"Mcp-Protocol-Version", "2999-01-01"}, 400, `-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28","2025-11-25","2025-06-18"],"requested":"2999-01-01"}`},
+		{"a version that is too old", ping, []string{"Mcp-Protocol-Version", "2024-11-05"}, 400, "-32022"},
 		{"_meta of the stateless version", request("1", "tools/list", modern), nil, 400, "-32020"},
-		{"not JSON by its type", ping, []string{"Content-Type", "text/plain"}, 415, "-32600"},
+		{"a content type other than JSON", ping, []string{"Content-Type", "text/plain"}, 415, "-32600"},
 		{"compressed", ping, []string{"Content-Encoding", "gzip"}, 415, "-32600"},
 		{"too large", request("1", "tools/call", legacy, `"name":"echo"`, `"arguments":{"a":"`+strings.Repeat("x", 1<<20+70<<10)+`"}`), nil, 413, "input_too_large"},
 		{"too large for its tool", request("1", "tools/call", legacy, `"name":"echo"`, `"arguments":{"a":"`+strings.Repeat("x", 1<<20)+`"}`), nil, 200, `"isError":true`},
@@ -334,7 +334,7 @@ data: {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}
 	}
 }
 
-// A call ends with a notification, with its connection, or with its session. Nobody gets its answer afterwards.
+// A call is cancelled by a notification, or when its connection or its session ends. Nobody gets its result afterwards.
 func TestSessionCancelled(t *testing.T) {
 	t.Parallel()
 	h := newApp(t).http(t, mcp.Options{})
@@ -408,7 +408,7 @@ func TestSessionChanges(t *testing.T) {
 	// A second stream replaces the first, and gets the notifications that the first has not sent.
 	second := h.listen(ctx, id, "X-User", "ann")
 	if _, open := <-lines; open {
-		t.Error("the first stream goes on")
+		t.Error("the first stream is still open")
 	}
 	h.put(t, "newer")
 	h.line(second, "event: message")

@@ -62,10 +62,10 @@ func signedText(raw []byte, namespace string, own owner) []byte {
 	return append(text, own.credential...)
 }
 
-// mostEnded is the least number of ended sessions that are remembered. The greatest number is twice that.
+// mostEnded bounds how many ended sessions are remembered: at least the last mostEnded ones, and at most twice as many.
 const mostEnded = 32 << 10
 
-// ended are the ids of sessions that have ended, since their signatures are still valid. It forgets the oldest ones.
+// ended remembers the ids of sessions that have ended, because their signatures are still valid. It forgets the oldest ids.
 type ended struct{ newer, older map[string]struct{} }
 
 func (e *ended) has(id string) bool {

@@ -30,7 +30,7 @@ func (s *stdio) notify() {
 		}
 		edition := s.edition()
 		if edition != told {
-			// No client expects a notification before the answer to initialize, and it asks for the list afterwards.
+			// No client expects a notification before the answer to initialize. After that answer, the client asks for the list anyway.
 			if told = edition; s.greeted.Load() {
 				s.write(rpc.AppendListChanged(nil, nil))
 			}

@@ -69,11 +69,11 @@ func TestManySessions(t *testing.T) {
 		t.Error(err)
 	}
 	if took := time.Since(begun); took > time.Minute {
-		t.Errorf("the end took %v", took)
+		t.Errorf("ending all sessions took %v", took)
 	}
 }
 
-// A change of the tools holds up no request, although each session has to be looked at, and there are more namespaces than the set keeps lists for.
+// A change of the tools delays no request, although every session has to be checked, and there are more namespaces than lists that the set keeps.
 func TestManySessionsChange(t *testing.T) {
 	testkit.SkipEmulated(t, "it measures")
 	if testing.Short() || testkit.Race(t) {
@@ -129,7 +129,7 @@ func TestManySessionsChange(t *testing.T) {
 		default:
 		}
 	}
-	if t.Logf("%v at most, of %v", worst, one); worst > one/3 {
+	if t.Logf("the slowest request took %v, and looking at each list %v", worst, one); worst > one/3 {
 		t.Errorf("a request took %v while the tools changed; to look at each list takes %v", worst, one)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A witness is an observer that sends on what it is told of requests, with their ids.
+// A witness is an observer that passes on what it is told of requests, with their ids.
 type witness chan [2]string
 
 func (o witness) Answered(a *web.Answer) {

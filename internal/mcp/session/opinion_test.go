@@ -27,9 +27,9 @@ func TestSecondOpinion(t *testing.T) {
 	}{
 		{name: "initialize", send: begin},
 		{name: "initialize of an older version", send: older("2025-06-18")},
-		{name: "initialize of a version of the past", send: older("2020-01-01")},
-		{name: "initialize of a version of the future", send: older("2999-01-01")},
-		{name: "initialize of a version that has none", send: older(modern)},
+		{name: "initialize of a version that is too old", send: older("2020-01-01")},
+		{name: "initialize of a future version", send: older("2999-01-01")},
+		{name: "initialize of a version without initialize", send: older(modern)},
 		{name: "initialize again", first: true, send: begin, ours: -32600}, // go-sdk: 0
 		{name: "initialize of the stateless version", send: request("1", "initialize", modern, `"protocolVersion":"2025-11-25"`)},
 		{name: "initialize without params", send: `{"jsonrpc":"2.0","id":1,"method":"initialize"}`, ours: -32602}, // go-sdk: -32600
@@ -41,7 +41,7 @@ func TestSecondOpinion(t *testing.T) {
 		{name: "discover in a session", first: true, send: request("1", "server/discover", modern)},
 		{name: "discover of an older version", first: true, send: request("1", "server/discover", legacy)},
 		{name: "no capabilities", send: request("1", "tools/list", "", `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}`)},
-		{name: "a version of the future", send: request("1", "tools/list", "", `"_meta":{"io.modelcontextprotocol/protocolVersion":"2999-01-01","io.modelcontextprotocol/clientCapabilities":{}}`)},
+		{name: "a future version", send: request("1", "tools/list", "", `"_meta":{"io.modelcontextprotocol/protocolVersion":"2999-01-01","io.modelcontextprotocol/clientCapabilities":{}}`)},
 		{name: "a list before the session", send: request("1", "tools/list", legacy), ours: -32600}, // go-sdk: 0
 		{name: "an unknown method", first: true, send: request("1", "no/such", legacy)},
 		{name: "an unknown method, in the stateless version", send: request("1", "no/such", modern)},

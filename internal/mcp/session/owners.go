@@ -14,7 +14,8 @@ func ownerOf(p *wasmtools.Principal) owner {
 	return owner{p.String(), p.Origin(), p.Realm(), p.Credential()}
 }
 
-// owners holds sessions by owner, and owners by their number of sessions: however many there are, each method but all takes the same time.
+// owners holds sessions by owner, and owners by their number of sessions. Every method except all takes the same time, however many sessions there
+// are.
 type owners struct {
 	of      map[owner]*owned
 	byCount []*list.List // lists of *owned: byCount[n] has the owners of n+1 sessions, the last active one first. The last list is not empty
@@ -54,7 +55,7 @@ func (o *owners) touch(x *session) {
 	o.byCount[own.sessions.Len()-1].MoveToFront(own.place)
 }
 
-// count moves an owner that had before sessions to those with as many as it has now.
+// count moves an owner to the list for its present number of sessions. before is the number of sessions that it had until now.
 func (o *owners) count(own *owned, before int) {
 	if before > 0 {
 		o.byCount[before-1].Remove(own.place)

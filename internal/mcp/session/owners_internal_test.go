@@ -74,7 +74,7 @@ func search(all []*session, last map[owner]int) *session {
 	return nil
 }
 
-// TestVictimIsFoundSoon gives many owners busy sessions only: the search ends.
+// TestVictimIsFoundSoon checks that the search ends soon, even if many owners have only busy sessions.
 func TestVictimIsFoundSoon(t *testing.T) {
 	t.Parallel()
 	o := owners{of: map[owner]*owned{}}
@@ -92,7 +92,7 @@ func TestVictimIsFoundSoon(t *testing.T) {
 	}
 }
 
-// BenchmarkVictim puts aside a session for each new one, while each of that many owners has one.
+// BenchmarkVictim puts aside one session for each new session, while n owners have one session each.
 func BenchmarkVictim(b *testing.B) {
 	for _, n := range []int{10, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

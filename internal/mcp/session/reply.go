@@ -23,7 +23,7 @@ type reply struct {
 	begun   time.Time
 	slot    bool // the request holds a slot
 	tool    string
-	trace   *trace.Request // nil: nobody records requests
+	trace   *trace.Request // nil if nobody records requests
 }
 
 var _ protocol.Listener = (*reply)(nil)

@@ -33,7 +33,7 @@ type Options struct {
 	Idle time.Duration
 	// KeepAlive is how often an idle stream sends a comment, for proxies, and to notice that its client is gone. Zero means 25 seconds.
 	KeepAlive time.Duration
-	// Keys sign the ids. If nil, they are keys of its own, so that no other process accepts the ids.
+	// Keys sign the ids. If nil, the Sessions make their own keys, so that no other process accepts the ids.
 	Keys *signing.Keys
 	// Peers are the other processes that have the same keys. If nil, there are none.
 	Peers state.Peers
@@ -168,7 +168,7 @@ var (
 	errFull    = errors.New("too many sessions are open")
 )
 
-// begin starts a session with a version. The caller has taken it.
+// begin starts a session with a version. As after take, the caller must give the session back.
 func (s *Sessions) begin(namespace, version string, p *wasmtools.Principal) (*session, error) {
 	own := ownerOf(p)
 	x := s.newSession(newID(s.keys, version, namespace, own), namespace, own, p)
@@ -194,8 +194,8 @@ func (s *Sessions) newSession(id, namespace string, own owner, p *wasmtools.Prin
 	return &session{id: id, namespace: namespace, owner: own, busy: 1, principal: p, changed: make(chan struct{}, 1)}
 }
 
-// add puts a session into the table, and takes another one out if there is no room. It returns the session in the table, since another request may
-// just have added it.
+// add puts a session into the table, and takes another one out if there is no room. It returns the session that is then in the table, since another
+// request may have added the same session just before.
 func (s *Sessions) add(x *session) (*session, error) {
 	held, victim, err := s.put(x)
 	if victim != nil {
@@ -467,7 +467,7 @@ func (s *Sessions) look(x *session) {
 	x.note(edition)
 }
 
-// see notes the principal that has a session's stream open. If its scopes have changed and it now sees another list, the client is notified.
+// see stores the principal that has a session's stream open. If its scopes have changed and it now sees another list, the client is notified.
 func (s *Sessions) see(x *session, p *wasmtools.Principal) {
 	edition := s.set.Edition(x.namespace, p)
 	s.mu.Lock()

@@ -48,7 +48,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	held()
 	for i, id := range ids {
 		if !ping(id, "eve") {
-			t.Errorf("session %d of eve was put aside, and does not go on", i)
+			t.Errorf("session %d of eve was put aside, and can't be resumed", i)
 		}
 	}
 	held()
@@ -58,7 +58,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	default:
 	}
 	if !ping(ann, "ann") {
-		t.Error("ann's session does not go on")
+		t.Error("ann's session does not continue")
 	}
 }
 
@@ -82,7 +82,7 @@ func TestSessionsAllBusy(t *testing.T) {
 	testkit.Until(t, "a session is idle", func() bool { status, _ := h.post(begin); return status == 200 })
 }
 
-// A client that reads nothing is cut off, and holds nobody else up.
+// A client that reads nothing is disconnected, and delays nobody else.
 func TestSessionSlowReader(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)

@@ -139,14 +139,14 @@ func TestForgedSessions(t *testing.T) {
 		"nothing":                "",
 		"one of before":          "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
 		"an id that is too long": id + "A",
-		"one of 10 KB":           strings.Repeat("A", 10<<10),
-		"one cut short":          id[:len(id)-1],
-		"half of one":            id[:len(id)/2],
+		"an id of 10 KB":         strings.Repeat("A", 10<<10),
+		"an id cut short":        id[:len(id)-1],
+		"half an id":             id[:len(id)/2],
 		"zeros":                  base64.RawURLEncoding.EncodeToString(make([]byte, len(raw))),
 		"another server's":       stranger.begin("X-User", "ann"),
 		"other letters":          strings.Repeat("!", len(id)),
 		"bits after the end":     id[:len(id)-1] + string(id[len(id)-1]+1),
-		"one with a blank":       id[:10] + " " + id[11:],
+		"an id with a blank":     id[:10] + " " + id[11:],
 		"in small letters":       strings.ToLower(id),
 	}
 	for i := range raw {

@@ -47,8 +47,8 @@ type StdioOptions struct {
 	// Patience is how long the client may read nothing while 1,024 answers wait. After that, Stdio treats the client as gone: nothing more is read
 	// from it then, so the client could not even say that it is alive. Zero means 10 seconds.
 	Patience time.Duration
-	// Grace is how long requests may continue after the input has ended, as it does at once if a shell pipes them in. It starts when Ready is closed.
-	// Zero means 5 seconds.
+	// Grace is how long requests may continue after the input has ended. If a shell pipes the requests in, the input ends at once. The grace time
+	// starts when Ready is closed. Zero means 5 seconds.
 	Grace time.Duration
 	// Ready is closed once the set has every tool. Until then, calls of missing tools wait. If nil, the set has every tool already.
 	Ready <-chan struct{}
@@ -56,12 +56,12 @@ type StdioOptions struct {
 	Logger *slog.Logger
 	// Observers are told of each request, in the order of the list.
 	Observers []web.Observer
-	// Tracer is told before all others, the log among them. If nil, nobody records requests.
+	// Tracer is told before all other observers, including the log. If nil, nobody records requests.
 	Tracer web.Observer
 }
 
-// Stdio serves one client that writes its messages to in and reads the answers from out, one a line, in any version of the
-// protocol. It returns when in or ctx ends, which is not an error, or with the error of reading or writing.
+// Stdio serves one client that writes its messages to in and reads the answers from out, one per line, in any version of the protocol. It returns
+// when in or ctx ends, which is not an error, or with the error of reading or writing.
 //
 // After in has ended, requests may continue for a time. After that, or when ctx ends, they are cancelled. Stdio does not wait for a read or a write
 // that hangs. After it has returned, it writes nothing to out except the rest of such a write.
@@ -146,7 +146,7 @@ type stdio struct {
 	mux          *web.Mux      // tells observers; if nil, there are none
 	traced       bool          // requests have a trace.Request
 	slots        chan struct{} // one for each request that runs
-	listens      atomic.Int64  // how many requests to listen have no slot
+	listens      atomic.Int64  // how many subscriptions run without a slot
 
 	writing  sync.Mutex
 	out      io.Writer
@@ -160,7 +160,7 @@ type stdio struct {
 	listening map[*reply]subscription
 }
 
-// drain waits until nothing runs, for at most the time of grace.
+// drain waits until nothing runs, for at most the grace time.
 func (s *stdio) drain(ready <-chan struct{}) {
 	var over <-chan time.Time
 	if ready == nil {
@@ -206,7 +206,7 @@ func (s *stdio) read(in io.Reader) error {
 
 var errTooLong = errors.New("the line is too long")
 
-// readLine returns the next line. The last one may lack its line break. A line that is longer than most is skipped.
+// readLine returns the next line. The last one may lack its line break. most is the largest size of a line in bytes. A larger line is skipped.
 func readLine(r *bufio.Reader, most int) (line []byte, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
@@ -247,7 +247,8 @@ func (s *stdio) take(line []byte) error {
 	}
 	p.slot = string(r.Method) != protocol.Listen // a subscription lasts for hours, so it takes no slot
 	if !p.slot && s.listens.Add(1) > maxSubscriptions {
-		// It will be refused. A client that sends many of these, and doesn't read the refusals, must not fill the memory with them.
+		// This subscription will be refused. It takes a slot, so that a client that sends many of them without reading the refusals can't fill the
+		// memory.
 		s.listens.Add(-1)
 		p.slot = true
 	}
@@ -285,7 +286,7 @@ func (s *stdio) take(line []byte) error {
 
 var errNotReading = errors.New("the client does not read its answers")
 
-// claim takes a slot. It waits as long as slots become free or messages are written.
+// claim takes a slot, and waits until one is free. It gives up if a write hangs for the time of patience.
 func (s *stdio) claim() error {
 	select {
 	case s.slots <- struct{}{}:

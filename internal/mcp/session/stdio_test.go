@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestStdio checks what a client reads for what it writes, in both eras.
+// TestStdio checks the answer to each message that a client writes, in both eras.
 func TestStdio(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -26,7 +26,7 @@ func TestStdio(t *testing.T) {
 			"capabilities":{"tools":{"listChanged":true}},"instructions":"Add.","ttlMs":60000,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","version":"1"}}}}`},
 		{"a call", modern, request("1", "tools/call", modern, `"name":"math-add"`, `"arguments":{"a":2,"b":3}`), `{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete",
 			"content":[{"type":"text","text":"{\"sum\":5}"}],"structuredContent":{"sum":5},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","version":"1"}}}}`},
-		{"a call of a session", legacy, request("1", "tools/call", legacy, `"name":"math-add"`, `"arguments":{"a":2}`), `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\"sum\":3}"}],"structuredContent":{"sum":3}}}`},
+		{"a call in a session", legacy, request("1", "tools/call", legacy, `"name":"math-add"`, `"arguments":{"a":2}`), `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\"sum\":3}"}],"structuredContent":{"sum":3}}}`},
 		{"no arguments", legacy, request("1", "tools/call", legacy, `"name":"echo"`), `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{}"}],"structuredContent":{}}}`},
 		{"ping", legacy, request("1", "ping", legacy), `{"jsonrpc":"2.0","id":1,"result":{}}`},
 		{"no params", legacy, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"result":{}}`},
@@ -45,8 +45,8 @@ func TestStdio(t *testing.T) {
 		{"a feature that is not declared", legacy, request("1", "prompts/list", legacy), `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}`},
 		{"logging", legacy, request("1", "logging/setLevel", legacy, `"level":"debug"`), `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}`},
 		{"an unknown method", legacy, request("1", "no/such", legacy), `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}`},
-		{"ping in a version that has none", modern, request("1", "ping", modern), `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}`},
-		{"subscriptions in a version that has none", legacy, request("1", "subscriptions/listen", legacy, `"notifications":{}`), `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}`},
+		{"ping in a version without it", modern, request("1", "ping", modern), `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}`},
+		{"subscriptions in a version without them", legacy, request("1", "subscriptions/listen", legacy, `"notifications":{}`), `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}`},
 		{"initialize twice", legacy, begin, `{"jsonrpc":"2.0","id":0,"error":{"code":-32600,"message":"The session has begun already"}}`},
 		{"a call before initialize", modern, request("1", "tools/list", legacy), `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"The session has not begun: send initialize first, or name the protocol version in _meta"}}`},
 		{"no capabilities", modern, request("1", "tools/list", "", `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}`), `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"The request has no _meta with io.modelcontextprotocol/clientCapabilities"}}`},
@@ -343,7 +343,7 @@ func TestStdioStops(t *testing.T) {
 					t.Errorf("after %s: got %s, want %s", name, got, c.want)
 				}
 			case <-time.After(time.Minute):
-				t.Errorf("after %s Stdio waits for its client", name)
+				t.Errorf("after %s, Stdio still waits for its client", name)
 			}
 		}
 	})

@@ -15,7 +15,7 @@ type stream struct {
 }
 
 // serveStream notifies a client of changes until the client goes away, the session ends, the service ends its streams, or the client opens another
-// stream: it may notice before us that this one is broken.
+// stream. A client may notice that a stream is broken before the server does.
 func (s *Sessions) serveStream(x *web.Exchange, own *session) {
 	if !response.AcceptsEvents(x.Request().Header) {
 		refuse(x, http.StatusNotAcceptable, nil, rpc.Invalid("A GET must accept text/event-stream"))
@@ -45,7 +45,7 @@ func (s *Sessions) serveStream(x *web.Exchange, own *session) {
 				return
 			}
 		case <-own.changed:
-			if !s.stays(x, own) { // the caller may no longer have it
+			if !s.stays(x, own) { // the caller may have lost the right to the stream
 				return
 			}
 			if err = response.Event(x, rpc.AppendListChanged(nil, nil)); err == nil {

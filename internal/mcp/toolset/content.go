@@ -12,8 +12,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/schemas"
 )
 
-// These bound the results that are searched for files, and the files that become blocks of their own: a block repeats the media type and the place,
-// which can be far larger than the file. Whatever exceeds a bound stays in the text.
+// These are the limits within which results are searched for files, and files become blocks of their own. A block repeats the media type and the
+// place, which can be far larger than the file. Whatever exceeds a limit stays in the text.
 const (
 	maxValues  = 50_000 // approximate; each takes 64 bytes during the search, which are not counted as used memory
 	maxBlobs   = 1000

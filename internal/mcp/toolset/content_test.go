@@ -95,7 +95,7 @@ func TestManyFiles(t *testing.T) {
 		files                int
 	}{
 		{"below a long name", `{"properties":{"` + long + `":{"items":` + filed("application/pdf") + `}}}`, `{"` + long + `":[` + small + `]}`, 0},
-		{"small ones of a long type", `{"items":` + filed("x/"+strings.Repeat("y", 250)) + `}`, "[" + small + "]", most},
+		{"small files with a long type", `{"items":` + filed("x/"+strings.Repeat("y", 250)) + `}`, "[" + small + "]", most},
 		{"beside many values", `{"properties":{"p":` + filed("image/png") + `}}`, `{"p":"AAAA","n":[0` + strings.Repeat(",0", 100_000) + `]}`, 0},
 		{"beside some values", `{"properties":{"p":` + filed("image/png") + `}}`, `{"p":"AAAA","n":[0` + strings.Repeat(",0", 10_000) + `]}`, 1},
 	} {
@@ -159,7 +159,7 @@ func FuzzFiles(f *testing.F) {
 			t.Fatal(err)
 		}
 		if r.Failed() == nil && !json.Valid(result) {
-			t.Fatalf("%q is not JSON, and counts as a result", result)
+			t.Fatalf("%q is not JSON, but counts as a result", result)
 		}
 		for _, era := range []toolset.Era{toolset.Legacy, toolset.Modern} {
 			written := answer(r, era)

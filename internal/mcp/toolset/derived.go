@@ -128,8 +128,8 @@ func (st *derived) viewOf(key viewKey) *View {
 	return st.views[key]
 }
 
-// keep keeps a view and returns it, or an equal one that was made at the same time. If too many views are kept already, v takes the place of all of
-// them if a client has asked for it, and is not kept otherwise.
+// keep keeps a view and returns it, or an equal one that was made at the same time. If too many views are kept already, v replaces all of them if a
+// client has asked for it. Otherwise v is not kept.
 func (st *derived) keep(key viewKey, scopes scopesKey, v *View, asked bool) *View {
 	if key.namespace == "" && key.principal == wasmtools.Everybody() {
 		st.all.CompareAndSwap(nil, v)

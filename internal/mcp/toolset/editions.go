@@ -29,10 +29,10 @@ type Edition struct {
 // streams, in 1.7 s. With editions, each list costs a look at the changed paths, and only a list that may have changed is made again, once.
 type editions struct {
 	mu      sync.Mutex
-	of      *derived // the last generation that is covered by changes
-	since   uint64   // the number of the generation before changes
+	of      *derived // the last generation that the field changes covers
+	since   uint64   // the number of the generation before the first of changes
 	changes []change
-	changed int // how many paths changes have together
+	changed int // how many paths all elements of changes have together
 	known   map[[sha256.Size]byte]known
 }
 

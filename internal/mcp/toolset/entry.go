@@ -109,7 +109,7 @@ func (e *entry) element(input, output json.RawMessage, description string) (json
 	return slices.Clip(out), nil
 }
 
-// digestKey is the member of an element with a digest of what is shown. By it, a client recognizes that a tool which it has approved is unchanged.
+// digestKey is the member of an element with a digest of what is shown. It lets a client recognize that a tool which it has approved is unchanged.
 const digestKey = "io.github.toolsrv/digest"
 
 // within reports whether the tool belongs to a namespace or to one below it.

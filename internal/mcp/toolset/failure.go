@@ -26,7 +26,7 @@ type errorDetail struct {
 	Code   wasmtools.Code `json:"code"`
 	Detail any            `json:"detail"` // a sentence, or a list of violations
 	Error  *toolError     `json:"error,omitempty"`
-	// RetryAfter is after how many seconds to try again. It is set for CodeRateLimited.
+	// RetryAfter is how many seconds to wait before trying again. It is set for CodeRateLimited.
 	RetryAfter int64 `json:"retry_after,omitempty"`
 }
 

@@ -144,7 +144,7 @@ func (i *Invocation) Run(ctx context.Context) (Result, error) {
 	return newResult(i.entry, result), nil
 }
 
-// Fail ends the call with an error from before Run, such as one of reading the arguments, and returns what Run would.
+// Fail ends the call with an error that happened before Run, for example while the arguments were read. It returns what Run would return.
 func (i *Invocation) Fail(ctx context.Context, err error) (Result, error) {
 	i.failed = err
 	return failure(ctx, err)

@@ -32,7 +32,7 @@ type words struct{ blocks []block }
 type block struct {
 	first  int32
 	places map[string]int32
-	text   string  // the words, a line each
+	text   string  // the words, one per line
 	starts []int32 // where words start in text
 }
 
@@ -200,8 +200,8 @@ func (l *lexicon) add(list []string) {
 	l.words = words{append(blocks, b)}
 }
 
-// match calls found with how well each word fits a word of the query. "image" fits "images", and the other way round. found may be called more than
-// once for a word.
+// match calls found for the words that fit a word of the query, and says how well they fit. "image" fits "images", and the other way round. found
+// may be called more than once for a word.
 func (w words) match(asked string, found func(word int32, how fit)) {
 	for i := range w.blocks {
 		w.blocks[i].match(asked, found)

@@ -109,7 +109,7 @@ func TestLexiconForgets(t *testing.T) {
 		most = max(most, s.lexicon.words.size())
 	}
 	if most > 3*fewWords {
-		t.Errorf("%d words were kept, want %d at most: a version has 4,000", most, 3*fewWords)
+		t.Errorf("%d words were kept, want %d at most: each version of the tools has 4,000", most, 3*fewWords)
 	}
 }
 

@@ -26,7 +26,7 @@ func (e *entry) older(input, shown, output json.RawMessage) (json.RawMessage, er
 		}
 	}
 	if rest == "" && bytes.Equal(flat, shown) && bytes.Equal(plain, output) {
-		return e.shown[Modern], nil // nearly always the same, so ten thousand tools save a copy
+		return e.shown[Modern], nil // both elements are nearly always equal, and one copy saves memory
 	}
 	return e.element(flat, plain, withRest(e.tool.Description, rest))
 }

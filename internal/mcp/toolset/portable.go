@@ -10,7 +10,7 @@ import (
 
 // isPortable reports whether all clients of the legacy era can compile a schema of a result, and understand it in the same way. The TypeScript SDK
 // before 2.0 compiles each schema when it gets the list, with Ajv as draft 7, and refuses the whole list if one fails. The Python SDK compiles a
-// schema at the call.
+// schema when its tool is called.
 func isPortable(schema json.RawMessage) bool {
 	var tree jsontree.Tree
 	if tree.Read(string(schema)) != nil {
@@ -37,7 +37,7 @@ func isPortable(schema json.RawMessage) bool {
 			if v.Kind == jsontree.Array {
 				return false
 			}
-		case "nullable", "$async", "id": // keywords of Ajv; as the name of a property they have a schema
+		case "nullable", "$async", "id": // keywords of Ajv, unless they are names of properties, whose values are schemas
 			if v.Kind == jsontree.Bool || v.Kind == jsontree.String {
 				return false
 			}

@@ -58,9 +58,9 @@ const (
 // likeness is by how much each kind of fit counts.
 var likeness = [...]float32{fitsPart: 0.3, fitsBegin: 0.7, fitsWhole: 1}
 
-// rank returns the best tools of a view for a query, best first and at most most of them, and how many tools have any of its words. A tool is better
-// if it has more of the words, rarer words, or has them in its name. For a query without words it returns all tools by name. The order depends only
-// on the tools of the view, so it reveals nothing about others.
+// rank returns the best tools of a view for a query, the best one first, and how many tools have any of the query's words. most is the largest
+// number of tools that it returns. A tool is better if it has more of the words, rarer words, or has them in its name. For a query without words it
+// returns all tools by name. The order depends only on the tools of the view, so it reveals nothing about others.
 func (v *View) rank(query string, most int) (best []*entry, all int) {
 	words := wordsOfQuery(query)
 	if len(words) == 0 {

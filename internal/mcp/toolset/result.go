@@ -13,7 +13,7 @@ import (
 type Result struct {
 	entry    *entry // the entry of the tool; nil if the call failed
 	json     []byte // what the tool returned, or the structured form of an error
-	text     []byte // json as the text block has it, without the bytes of files; nil if the whole result is a file
+	text     []byte // json in the form of the text block, without the bytes of files; nil if the whole result is a file
 	files    []blob
 	textOnly bool // clients can't read it as structured content
 	failed   *wasmtools.Error

@@ -11,8 +11,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// TestManyScopes lets callers with more sets of scopes than views are kept list 10,000 tools. All lists, and REST's documents of some 5 MiB, stay
-// below 64 MiB.
+// TestManyScopes lists 10,000 tools for callers who have more different sets of scopes than there are kept views. All lists, and REST's documents
+// of some 5 MiB, stay below 64 MiB.
 // Proves: Clients keep nobody out
 func TestManyScopes(t *testing.T) { // not parallel, because it measures the heap
 	if testkit.Race(t) {

@@ -36,13 +36,13 @@ func TestSearchesTakeTurns(t *testing.T) {
 		}
 		go func() { <-s.searches }()
 		if err := s.enterSearch(t.Context()); err != nil {
-			t.Errorf("one has ended: %v", err)
+			t.Errorf("after one search has ended: got %v", err)
 		}
 	})
 }
 
-// TestSearchCostsWhatChanged counts what the first search after a change makes, among few tools and among many: only the words and descriptions of
-// changed tools.
+// TestSearchCostsWhatChanged checks that the first search after a change processes only the words and descriptions of changed tools, among few
+// tools and among many.
 func TestSearchCostsWhatChanged(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {

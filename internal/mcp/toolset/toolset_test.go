@@ -26,7 +26,7 @@ func tool(path string, f wasmtools.CallerFunc) *wasmtools.Tool {
 
 func echo(_ context.Context, call *wasmtools.Call) ([]byte, error) { return call.Arguments, nil }
 
-// ends returns a function that ends each call in this way.
+// ends returns a function that ends each call with the given result and error.
 func ends(result string, err error) wasmtools.CallerFunc {
 	return func(context.Context, *wasmtools.Call) ([]byte, error) { return []byte(result), err }
 }

@@ -21,7 +21,7 @@ type View struct {
 	derived   *derived
 	namespace string
 	listed    []*entry   // the enabled tools, sorted by name
-	places    []int      // the places of listed in the table
+	places    []int      // where the tools in listed are in the table
 	directory *directory // nil if the list has all tools
 	shown     []*entry   // the list
 	edition   uint64
@@ -84,7 +84,7 @@ func (v *View) NewBody(call *wasmtools.Call, frame int64) *invoker.Body {
 }
 
 // List returns a page of the list of tools, which is sorted by name: the first page for an empty cursor, and the following page for the cursor of
-// another one. Tools that come or go in between shift no page. The error is an *Error.
+// another one. If tools come or go between two pages, no other tool is skipped or repeated. The error is an *Error.
 func (v *View) List(cursor string, era Era) (*Page, error) {
 	first := 0
 	if cursor != "" {

@@ -14,7 +14,7 @@ type Map[K comparable, V any] struct {
 	most int
 	rest K
 	has  atomic.Pointer[map[K]*counter[K, V]]
-	last atomic.Pointer[counter[K, V]] // the counter that was found last: mostly it is looked for again, and comparing keys is faster than hashing them
+	last atomic.Pointer[counter[K, V]] // the counter that was found last: it is usually wanted again, and comparing keys is faster than hashing them
 	mu   sync.Mutex                    // held while a key is added
 }
 

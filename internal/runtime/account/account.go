@@ -33,7 +33,7 @@ const (
 	kinds
 )
 
-// One part in reserve of each limit is only for tools without running calls. So a tool that takes all it can get leaves room for others.
+// A part of each limit, 1/reserve of it, is only for tools without running calls. So a tool that takes all it can get leaves room for others.
 const reserve = 8
 
 // A Key opens the reserve to a tool's calls, one at a time. A call that waits must not hold the key, since it would keep out another call whose turn
@@ -56,11 +56,11 @@ type Account struct {
 	waiting list.List // of *waiter: first those with Ahead, then the others, each group in order of arrival
 }
 
-// Moment is how long a waiter waits before it has idle resources freed: many calls end within that time, and idle resources are worth
+// Moment is how long a waiter waits before it asks for idle resources to be freed: many calls end within that time, and idle resources are worth
 // keeping for so long.
 const Moment = 10 * time.Millisecond
 
-// patience is how long a waiter then waits before it tries that again. Each further pause is twice as long.
+// patience is how long a waiter then waits before it asks for that again. Each further pause is twice as long.
 const patience = 100 * time.Millisecond
 
 // unlimited is the limit of a kind without a limit.
@@ -103,8 +103,8 @@ func New(limits map[Kind]int64) *Account {
 	return a
 }
 
-// Most returns how much of a kind may be taken in total: with first, by a tool that has nothing yet; otherwise by one that has something, and may not
-// use the reserve.
+// Most returns how much of a kind may be taken in total. If first is true, that is for a tool that has nothing yet; otherwise it is for a tool that
+// has something, and so may not use the reserve.
 func (a *Account) Most(k Kind, first bool) int64 {
 	most := a.lines[k].limit
 	if !first {

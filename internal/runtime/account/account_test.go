@@ -43,7 +43,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestWait lets claims for much and for little wait for one that holds everything.
+// TestWait lets large and small claims wait for a claim that holds everything.
 func TestWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -173,11 +173,11 @@ func TestKey(t *testing.T) {
 			}
 		}
 		next(one)
-		next(other) // two would be the second one with the same key
+		next(other) // claim one still holds the key, which claim two needs
 		one.Key.Return()
 		next(two)
 		if key.Take() {
-			t.Error("two has the reserve's key, but it can be taken again")
+			t.Error("claim two holds the reserve's key, but the key can be taken again")
 		}
 	})
 }

@@ -87,7 +87,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestSize puts more than there is room for. The entries that were used last stay, and Has counts as use.
+// TestSize puts more than there is room for. The entries that were used last stay, and calling Has counts as using an entry.
 func TestSize(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -153,11 +153,11 @@ func TestOpen(t *testing.T) {
 	put(t, c, key, make([]byte, 3000))
 	put(t, c, codecache.KeyOf("another"), make([]byte, 3000))
 	if files, err := os.ReadDir(dir); err != nil || len(files) != 2 { // including the folder for unfinished files
-		t.Errorf("got %v, %v, want one entry of the two", files, err)
+		t.Errorf("got %v, %v, want only one of the two entries", files, err)
 	}
 }
 
-// TestForeign puts things in an entry's place that no honest process leaves there.
+// TestForeign puts things in the place of an entry. No honest process would leave them there.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

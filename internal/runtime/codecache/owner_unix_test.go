@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/codecache"
 )
 
-// stranger is a user that neither is root nor runs this test.
+// stranger is a user that is neither root nor the one that runs this test.
 const stranger = 61234
 
 // give changes a file's owner. Only root can do that; otherwise the test is skipped.

@@ -63,7 +63,7 @@ func Here(scratch string, module []byte, workers int) (f File, err error) {
 // A bench is a directory in which wazero leaves its files, and the memory that it keeps between modules.
 type bench struct {
 	cache wazero.CompilationCache
-	files string // directory of wazero's files; "": none, and the code is dropped
+	files string // the directory of wazero's files; if it is "", there is none, and the code is dropped
 }
 
 // openBench opens an empty directory. With "", code is not kept.
@@ -117,7 +117,7 @@ func (b *bench) make(module []byte, workers int) (name string, err error) {
 	return inside[0].Name(), nil
 }
 
-// compile has wazero compile a module in a runtime like those that run it.
+// compile makes wazero compile a module in a runtime like those that run it.
 func (b *bench) compile(module []byte, workers int) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -56,7 +56,8 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// An answer comes before each reply, and once by itself at the beginning. A reply has the fields of the real one that a misbehaving process needs.
+// An answer is sent before each reply, and once at the beginning without a reply. A reply has those fields of the real reply that a misbehaving
+// process needs.
 type (
 	answer struct{ Number uint64 }
 	reply  struct {
@@ -163,7 +164,7 @@ func pool(t testing.TB, memory int64, command ...string) *compile.Pool {
 	return p
 }
 
-// plenty and much are as many bytes of memory and as much time as any harmless module needs.
+// plenty is as many bytes of memory as any harmless module needs, and much is as much time.
 const plenty = 512 << 20
 
 var much = compile.Limit{CPU: time.Minute}
@@ -176,7 +177,7 @@ func module(n int) []byte {
 // function returns a module of one function (i32) -> (i32).
 func function(code []byte) []byte { return functions(1, code) }
 
-// large is a module of 1 MiB with so many functions that two processors are busy.
+// large is a module of 1 MiB with so many functions that compiling it keeps two processors busy.
 func large() []byte {
 	code := slices.Concat(slices.Repeat([]byte{0x20, 0, 0x41, 3, 0x6c, 0x21, 0}, 1500), []byte{0x20, 0, 0x0b})
 	return functions(100, code)

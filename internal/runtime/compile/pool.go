@@ -27,11 +27,11 @@ type Pool struct {
 }
 
 const (
-	// SmallBytes is the memory that every module may use. Modules that may use no more share room of their own.
+	// SmallBytes is the memory that every module may use. Modules limited to that amount have a part of the memory to themselves.
 	SmallBytes = 32 << 20
 	// large is the size in bytes from which a module is compiled on two processors, if there is enough memory: that takes a fifth more. CPython is ready
-	// after 2.7 s instead of 4.3 (bench/cmd/scale -engine python -scripts 1). With two, nobody can recover from a panic of the compiler. So if the
-	// process ends or needs too much memory, one processor is tried.
+	// after 2.7 s instead of 4.3 (bench/cmd/scale -engine python -scripts 1). With two processors, nobody can recover from a panic of the compiler.
+	// So if the process ends or needs too much memory, the module is tried on one.
 	large = 1 << 20
 	// patience is how many seconds a process may take for each second of processor time, and patienceBase how long it may take in addition. On a busy
 	// machine a process has to wait, and a process that hangs uses no processor time.
@@ -48,8 +48,8 @@ var (
 	ErrClosed = errors.New("the compiling processes have ended")
 	// ErrUnavailable is returned if no such processes can be started.
 	ErrUnavailable = errors.New("modules can't be compiled in separate processes")
-	// ErrLost is returned if a process ended or made no progress, and the module may not be the reason: the system may have taken its memory, or given
-	// it no processor.
+	// ErrLost is returned if a process ended or made no progress, and the module is perhaps not the reason: the system may have taken its memory,
+	// or given it no processor.
 	ErrLost = errors.New("the process that compiled the module was stopped by the system")
 )
 
@@ -57,8 +57,8 @@ var (
 type Config struct {
 	// Command starts a process; the pool adds one argument. The process calls [Serve] with that argument, and with its standard input and output.
 	Command []string
-	// Each is how many bytes of memory one module may use. Large is how many bytes all modules above SmallBytes may use together, at least Each. Small
-	// is how many bytes the others may use together, at least the memory of one.
+	// Each is how many bytes of memory one module may use. Large is how many bytes all modules above SmallBytes may use together, at least Each.
+	// Small is how many bytes the others may use together, at least SmallBytes.
 	Each, Large, Small int64
 	// Logger logs processes that end before they are done. If nil, nothing is logged.
 	Logger *slog.Logger
@@ -67,14 +67,14 @@ type Config struct {
 // A Limit bounds what compiling one module may use.
 type Limit struct {
 	CPU   time.Duration // time on a processor
-	Bytes int64         // of memory; at least SmallBytes; 0, or more than one module may use, means as much as one may use
+	Bytes int64         // of memory, SmallBytes at least; 0, or more than Config.Each, means Config.Each
 }
 
 // A TooMuch is the error for a module that exceeded a limit.
 type TooMuch struct {
 	// Limit is the limit that applied.
 	Limit
-	// Memory reports whether the module exceeded the memory, rather than the processor time.
+	// Memory reports whether the module exceeded the limit on memory, rather than that on processor time.
 	Memory bool
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestPool compares what processes make with what this process makes.
+// TestPool compares the code that other processes make with the code that this process makes.
 // Proves: Compiling is bounded
 func TestPool(t *testing.T) {
 	t.Parallel()
@@ -80,7 +80,7 @@ func TestBombs(t *testing.T) {
 				beside.Go(func() {
 					for i := range 5 {
 						if _, err := p.Compile(dir, module(n*5+i), much); err != nil {
-							t.Errorf("beside the bomb: %v", err)
+							t.Errorf("while the bomb is compiled: %v", err)
 						}
 					}
 				})
@@ -128,10 +128,10 @@ func TestFails(t *testing.T) {
 				t.Errorf("%v is blamed on the module", err)
 			}
 			if system := errors.Is(err, compile.ErrLost); system != (how == "is killed") {
-				t.Errorf("got %v, which blames the system: %v", err, system)
+				t.Errorf("got %v; it blames the system: %v", err, system)
 			}
 			if unavailable := errors.Is(err, compile.ErrUnavailable); unavailable != (how[0] == 's' && how != "says much" || how == "writes else" || how == "greets wrongly") {
-				t.Errorf("got %v, which says that no process can be used: %v", err, unavailable)
+				t.Errorf("got %v; it says that no process can be used: %v", err, unavailable)
 			}
 			if stale := left(t, dir); len(stale) != 0 {
 				t.Errorf("%v is left", stale)
@@ -187,7 +187,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// TestScratchRemoved removes the directory that a process uses, as somebody might who cleans up.
+// TestScratchRemoved removes the directory that a process uses, as somebody who cleans up might do.
 func TestScratchRemoved(t *testing.T) {
 	t.Parallel()
 	p, dir := pool(t, plenty, "well"), t.TempDir()
@@ -290,7 +290,7 @@ func TestSmallOnesGoOn(t *testing.T) {
 	}
 	begins(t, dir)
 	if _, err := p.Compile(dir, module(2), compile.Limit{CPU: time.Minute, Bytes: 1}); err == nil || err.Error() != "refused" {
-		t.Errorf("got %v, want a small module compiled beside a large one", err)
+		t.Errorf("got %v, want a small module compiled while a large one is", err)
 	}
 	if code, _ := filepath.Glob(filepath.Join(dir, "*", "code")); len(code) != 2 { // one process is for the small modules
 		t.Errorf("%d processes began, want one large module at a time", len(code))
@@ -334,7 +334,7 @@ func TestBoundsOfTheSystem(t *testing.T) {
 			if name == "files" {
 				return
 			}
-			// Either the heap of the process finds no memory, which ends the process, or the code does.
+			// Either there is no memory for the heap of the process, which ends the process, or there is none for the code.
 			if _, err := p.Compile(dir, bomb(), much); !errors.Is(err, compile.ErrLost) && !errors.Is(err, compile.ErrNoMemory) {
 				t.Errorf("got %v, want %v or %v", err, compile.ErrLost, compile.ErrNoMemory)
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// A request asks a process to compile a module, which follows it.
+// A request asks a process to compile a module. The module follows the request.
 type request struct {
 	Keep bool // keep the code; otherwise the module is only tried
 	Both bool // the process may use both of its processors
@@ -51,9 +51,9 @@ const (
 	serveProcessors = 2
 )
 
-// Serve is the whole work of a process of a [Pool]: it compiles the modules that come in through in, one at a time, and answers on out. The files are
-// in the working directory. args is one number: how many bytes of memory a module may use. The process must do nothing else, since its resources are
-// limited from then on, and it ends when a module exceeds them.
+// Serve is the whole work of a process of a [Pool]: it reads modules from in, compiles them one at a time, and writes its answers to out. The files
+// are in the working directory. args is one number: how many bytes of memory a module may use. The process must do nothing else, since its
+// resources are limited from then on, and it ends when a module exceeds them.
 func Serve(args []string, in io.Reader, out io.Writer) error {
 	runtime.GOMAXPROCS(min(serveProcessors, runtime.GOMAXPROCS(0)))
 	var s server

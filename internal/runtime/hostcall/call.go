@@ -62,8 +62,8 @@ func (c *Call) Screened(b []byte) []byte {
 // as in the calls.
 func (c *Call) Settings() []byte { return c.run.Settings }
 
-// Outer returns the call as the outer one of calls that the function makes inside it, in f of [Call.Wait]. Without it, only their own tools' limits
-// would bound them.
+// Outer returns this call for use as the outer call of those that the function makes inside it, in f of [Call.Wait]. Without an outer call, only
+// the limits of their own tools would bound the inner calls.
 func (c *Call) Outer() Outer { return c.host }
 
 // A Local is what a set keeps for one call.
@@ -120,7 +120,7 @@ func (c *Call) output(b []byte, replace bool) {
 	c.Charge(len(b) / bytesPerNano)
 }
 
-// Fail takes a copy of b, JSON, as the reason why the call fails. The call fails if the guest says so when it returns.
+// Fail takes a copy of b, which is JSON, as the reason why the call fails. The call fails if the guest says so when it returns.
 func (c *Call) Fail(b []byte) {
 	if !c.run.Serving {
 		return
@@ -175,9 +175,9 @@ const enterCost = 3_000
 // Enter runs a function that the guest exports, such as its allocator. params and results are letters as in [Function]. stack has the parameters and
 // receives the results, so it is as long as the longer of the two. If the guest exports no such function, Enter returns false and runs nothing.
 //
-// The function uses the call's fuel, time, call stack and memory. Whatever ends the guest in it ends the call, and Enter does not return. It may call
-// host functions, which may enter the guest again, at most eight levels deep. The guest's memory may have grown meanwhile, so an older View must not
-// be used. Enter must not be called in f of Wait or Nest, nor by [Local.End].
+// The function uses the call's fuel, time, call stack and memory. If the guest is ended while it runs the function, the call ends, and Enter does
+// not return. The function may call host functions, which may enter the guest again, at most eight levels deep. The guest's memory may have grown
+// meanwhile, so an older View must not be used. Enter must not be called in f of Wait or Nest, nor by [Local.End].
 func (c *Call) Enter(export, params, results string, stack []uint64) bool {
 	c.Charge(enterCost)
 	f, set := c.function, c.set
@@ -189,8 +189,8 @@ func (c *Call) Enter(export, params, results string, stack []uint64) bool {
 // maxSpent is how much work host functions may do between two checks of the deadline, in nanoseconds.
 const maxSpent = 200_000
 
-// Charge counts work of the host like instructions of the guest, in nanoseconds of a fixed estimate. Without it a guest could make the host work for
-// long with a few instructions. All host functions are charged here. It ends the call if its time or its fuel is used up.
+// Charge counts work of the host like instructions of the guest, in nanoseconds of a fixed estimate. Without it a guest could keep the host busy
+// for a long time with a few instructions. All host functions are charged here. It ends the call if its time or its fuel is used up.
 func (c *Call) Charge(nanos int) {
 	if c.spent += int64(nanos); c.spent >= maxSpent {
 		c.host.Look()

@@ -44,7 +44,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestCopies checks that bytes that were read belong to the host, and bytes that were written to the guest.
+// TestCopies checks that bytes that were read belong to the host, and that bytes that were written belong to the guest.
 func TestCopies(t *testing.T) {
 	t.Parallel()
 	m := []byte("0123456789abcdef")
@@ -186,7 +186,7 @@ func TestEnter(t *testing.T) {
 			t.Errorf("got %d after %d calls, want 42 after one", got[0], inner)
 		}
 		if c.Grant() != "grant of set 1" || c.Local() != kept {
-			t.Errorf("the outer function has the grant %v and the state %v then", c.Grant(), c.Local())
+			t.Errorf("afterwards the outer function has the grant %v and the state %v", c.Grant(), c.Local())
 		}
 		if c.Enter("f", "", "", nil) || c.Enter("g", "i", "i", []uint64{0}) || inner != 1 {
 			t.Error("a function that is not exported runs")
@@ -201,7 +201,7 @@ func TestEnter(t *testing.T) {
 	g.ABI.End()
 }
 
-// TestUses passes on uses, and memory that is held.
+// TestUses checks that uses, and how much memory is held, are passed on to the host.
 func TestUses(t *testing.T) {
 	t.Parallel()
 	use := hostcall.Use{Capability: "http", Target: "https://example.com", Sent: 1, Received: 2, Took: 3, Outcome: "timeout"}

@@ -37,7 +37,7 @@ type Watcher interface {
 func (c *Call) Used(u Use) { c.host.Used(u) }
 
 // Tally counts n uses of the tool's grant for the function's set, and returns the uses so far in the client's call, including all calls
-// inside it. So a tool that calls itself, or is called again and again, gets no more than a single call. Grants of sets that use it must be
+// inside it. So a tool that calls itself, or is called again and again, gets no more than a single call would. Grants of sets that use it must be
 // comparable, such as pointers.
 func (c *Call) Tally(n int) int { return c.host.Tally(c.Grant(), n) }
 

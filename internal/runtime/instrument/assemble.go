@@ -279,8 +279,8 @@ func (w *rewriter) writeElements(r *wasmbin.Reader) []byte {
 	return out
 }
 
-// writeData takes the content out of active data segments. Each becomes an empty segment, as WebAssembly has it once an active segment has been
-// copied to the memory.
+// writeData takes the content out of active data segments. Each becomes an empty segment, just as WebAssembly empties an active segment once it has
+// been copied to the memory.
 func (w *rewriter) writeData(r *wasmbin.Reader) []byte {
 	if r.Left() == 0 {
 		return nil
@@ -616,7 +616,8 @@ func (w *rewriter) chunked(instruction ...byte) []byte {
 
 	long()
 	m.op(opcode.If, opcode.BlockEmpty)
-	// If one of the ends wraps around, the whole instruction is executed, and traps. If an end is out of bounds, an empty instruction at the ends traps.
+	// If one of the ends wraps around, the whole instruction is executed, and traps. If an end is out of bounds, executing it at the ends with a
+	// length of 0 traps.
 	sum(to)
 	get(to)
 	m.op(opcode.I32LtU)

@@ -29,7 +29,7 @@ type scope struct {
 	least   int  // smallest credit of the branches to its end
 	before  int  // credit at the if
 	labels  int  // open labels in the written code, including its own
-	refills bool // this loop is left to call the host for fuel
+	refills bool // the written code leaves this loop to call the host for fuel
 	join    int  // cost of jumping to its end, or to the beginning of a loop
 }
 
@@ -173,7 +173,7 @@ const (
 	roughFactor = 6 // a measured frame counts as at least a sixth of the estimate
 )
 
-// passes returns how many parameters and results of a call may not be in registers.
+// passes returns how many parameters and results of a call are perhaps not in registers.
 func (w *rewriter) passes(t uint32) int {
 	return max(0, len(w.types[t].Params)-6) + max(0, len(w.types[t].Results)-1)
 }

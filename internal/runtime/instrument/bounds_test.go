@@ -11,8 +11,8 @@ import (
 )
 
 // TestCompilingLoads compiles functions with many loads, each from a different address, and with many blocks. At the end of each block, wazero keeps
-// a list of the addresses that it has checked. Without a charge of ours in between, which makes wazero forget them, the lists take loads × blocks ×
-// 32 bytes. The test is not parallel, since it measures allocations.
+// a list of the addresses that it has checked. If none of our charges came in between and made wazero forget them, the lists would take loads ×
+// blocks × 32 bytes. The test is not parallel, since it measures allocations.
 func TestCompilingLoads(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles for several seconds: not with -short")
@@ -41,7 +41,7 @@ func TestCompilingLoads(t *testing.T) {
 			}
 			runtime.ReadMemStats(&after)
 			if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 1000 {
-				t.Errorf("compiling %d KB of code allocated %d MB, want some hundreds", len(code)>>10, took)
+				t.Errorf("compiling %d KB of code allocated %d MB, want a few hundred", len(code)>>10, took)
 			} else {
 				t.Logf("%d MB", took)
 			}
@@ -66,7 +66,7 @@ func TestElements(t *testing.T) {
 	}
 }
 
-// Tables count with their initial size, or with the size to which they can grow.
+// If no instruction grows a table, tables count with their initial size. Otherwise they count with the size to which they can grow.
 // Proves: Limits hold, one by one and in sum
 func TestTables(t *testing.T) {
 	t.Parallel()

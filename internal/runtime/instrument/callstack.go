@@ -140,8 +140,8 @@ type pointer struct {
 	first  uint32 // its value
 }
 
-// findLinearStack finds the stack pointer: the global that an export or the name section calls by that name. If no global has a name, it is the first
-// global, where wasm-ld puts it. In modules made by Go, the first global begins as 0.
+// findLinearStack finds the stack pointer: the global to which an export or the name section gives LLVM's name for it. If no global has a name, it
+// is the first global, where wasm-ld puts it. In modules made by Go, the first global begins as 0.
 func (w *rewriter) findLinearStack() {
 	named := max(w.stackExport, w.stackName)
 	if named == 0 && w.globalNames {

@@ -40,10 +40,10 @@ func TestLinearStack(t *testing.T) {
 		{"a constant", [][]byte{section(6, vec(global(0, at4096...)))}, -1, 0},
 		{"exported", [][]byte{section(6, vec(global(1, 0), pointer)), exported}, 1, 0},
 		{"named", [][]byte{section(6, vec(global(1, 0), pointer)), name(1, "__stack_pointer")}, 1, 0},
-		{"named behind a constant", [][]byte{section(6, vec(global(0, 0), pointer)), name(1, "__stack_pointer")}, 0, 0},
+		{"named, with a constant before it", [][]byte{section(6, vec(global(0, 0), pointer)), name(1, "__stack_pointer")}, 0, 0},
 		{"named something else", [][]byte{section(6, vec(pointer)), name(0, "counter")}, -1, 0},
 		{"the name of a missing global", [][]byte{section(6, vec(pointer)), name(9, "__stack_pointer")}, -1, 0},
-		{"a count of names without names", [][]byte{section(6, vec(pointer)), custom("name", "\x07\x05\xff\xff\xff\xff\x0f")}, 0, 0},
+		{"a number of names, but no names", [][]byte{section(6, vec(pointer)), custom("name", "\x07\x05\xff\xff\xff\xff\x0f")}, 0, 0},
 		{"no globals", nil, -1, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {

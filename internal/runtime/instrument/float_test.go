@@ -15,7 +15,7 @@ import (
 // Proves: A tool stops
 func TestFloatsAreCharged(t *testing.T) {
 	t.Parallel()
-	const many, least = 2000, 5                                                            // fuel is charged for some hundred instructions at a time
+	const many, least = 2000, 5                                                            // fuel is charged for hundreds of instructions at a time
 	const f32s, f64s, vectors = "\x20\x01\x20\x02", "\x20\x03\x20\x04", "\x20\x05\x20\x06" // gets two locals
 	codes := map[string]string{
 		"f32.sqrt": f32s[:2] + "\x91", "f64.sqrt": f64s[:2] + "\x9f", "f32.demote_f64": f64s[:2] + "\xb6", "f64.promote_f32": f32s[:2] + "\xbb",

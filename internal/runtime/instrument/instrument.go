@@ -99,7 +99,7 @@ type Rewritten struct {
 	Start string
 	// Globals are the module's own mutable globals of the types i32, i64, f32 and f64, in their order.
 	Globals []Global
-	// Fresh says why an instance can't be reset by resetting its memory and Globals ("table.set in function 12"). It is "" if that is enough.
+	// Fresh says why an instance can't be reset by resetting its memory and Globals ("table.set in function 12"). It is "" if resetting those is enough.
 	Fresh string
 	// LinearStack is the stack in the module's memory, or nil if none is known.
 	LinearStack *LinearStack
@@ -185,9 +185,9 @@ type rewriter struct {
 // Rewrite instruments a module so that it can be metered and reset. The new module charges fuel at the entry of each function,
 // in each loop, and for instructions whose time depends on an operand; it charges call stack where functions may recurse.
 //
-// Rewrite checks all indices, so that no invalid index becomes valid by its additions. It does not check types: the compiler has to validate the
-// result. Beyond what Parse refuses, it refuses instructions that it does not know, and whatever makes a compiler or an instance take more than the
-// module's size suggests. Errors give the section or function, and the offset.
+// Rewrite checks all indices, so that no invalid index becomes valid because of what it adds. It does not check types: the compiler has to validate
+// the result. Beyond what Parse refuses, it refuses instructions that it does not know, and whatever makes a compiler or an instance take more than
+// the module's size suggests. Errors give the section or function, and the offset.
 //
 // Of the custom sections, only the names of functions are kept, since the rest describes the old code.
 func Rewrite(m *wasmbin.Module) (*Rewritten, error) { return newRewriter(m, false).rewrite() }
@@ -454,7 +454,7 @@ func (w *rewriter) weigh(s *weigh.Scale, r *wasmbin.Reader, f *function, body []
 	}
 }
 
-// total completes the weight of a module with code bytes of code, and refuses the module if it is too much.
+// total completes the weight of a module, and refuses the module if the weight is too much. code is the size of the module's code in bytes.
 func (w *rewriter) total(r *wasmbin.Reader, code int) {
 	w.out.Weight = w.out.Weight.Grow()
 	w.out.Weight.Bytes += bytesCode * int64(code)

@@ -77,8 +77,8 @@ const (
 	unrollCost  = 63  // of the most expensive body, so that all copies cost no more than chargeMost
 )
 
-// unroll reads the loop that in has just opened, with scopes around it. If the loop is short, unroll returns its cost and the offset of the branch
-// back, and leaves the reader at its end.
+// unroll reads the loop that the instruction in has just opened. scopes are those around the loop. If the loop is short, unroll returns its cost
+// and the offset of the branch back, and leaves the reader at its end.
 func unroll(r *wasmbin.Reader, in *wasmbin.Instruction, scopes []scope) (cost, branch int) {
 	if in.Block != wasmbin.EmptyBlock {
 		return 0, 0
@@ -127,7 +127,7 @@ func straight(in *wasmbin.Instruction) bool {
 	return false
 }
 
-// writeUnrolled writes the loop that in opens, if it is short. Its first iterations have been paid for.
+// writeUnrolled writes the loop that the instruction in opens, if the loop is short. Its first iterations have been paid for.
 func (m *meter) writeUnrolled(in *wasmbin.Instruction) bool {
 	r := *m.r
 	cost, branch := unroll(&r, in, m.scopes)

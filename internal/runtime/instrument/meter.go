@@ -118,7 +118,8 @@ func (m *meter) pay(in *wasmbin.Instruction, amount int) {
 	m.levels[len(m.levels)-1].credit += amount
 }
 
-// missing returns how much credit a branch back to a loop must add, so that the loop begins with its full credit. The branch itself costs cost.
+// missing returns how much credit a branch back to a loop must add, so that the loop begins with its full credit. cost is what the branch itself
+// costs.
 func (m *meter) missing(in *wasmbin.Instruction, cost int) int {
 	most := 0
 	look := func(depth uint32) {

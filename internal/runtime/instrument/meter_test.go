@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// program returns a module with a memory of pages pages. It exports f0, f1 … of the type (i32) -> i32.
+// program returns a module whose memory has the given number of pages. It exports f0, f1 … of the type (i32) -> i32.
 func program(pages int, bodies ...[]byte) []byte {
 	var functions, exported, codes [][]byte
 	for i, one := range bodies {
@@ -93,7 +93,8 @@ func endless() map[string][]byte {
 	}
 }
 
-// Whatever runs for long asks for fuel again and again. If the machine does something else, slices take longer, so the best of three runs counts.
+// Whatever runs for a long time asks for fuel again and again. If the machine does something else, slices take longer, so the best of three runs
+// counts.
 // Proves: A tool stops
 func TestMeteringBites(t *testing.T) {
 	t.Parallel()
@@ -177,7 +178,7 @@ func TestBulkIsCharged(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// With all fuel at once, and unit by unit.
+			// The fuel comes all at once, and then unit by unit.
 			for _, slice := range []int32{1 << 30, 0} {
 				h := newHost(t, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2))
 				h.slice = slice
@@ -196,7 +197,7 @@ func TestBulkIsCharged(t *testing.T) {
 				}
 				used := int(slice) - int(int32(uint32(m.ExportedGlobal(instrument.FuelGlobal).Get())))
 				if used < c.units || used > c.units+1000 {
-					t.Errorf("it takes %d units, want %d and few more", used, c.units)
+					t.Errorf("it takes %d units, want %d or a few more", used, c.units)
 				}
 			}
 		})

@@ -77,7 +77,7 @@ func run(t testing.TB, m api.Module, c cpuCall) (uint64, time.Duration) {
 	return result[0], took
 }
 
-// Compilers' guests give the same results after rewriting.
+// Guests that compilers made give the same results after rewriting.
 func TestRewriteGuests(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t, "go")

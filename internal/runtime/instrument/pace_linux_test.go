@@ -110,7 +110,7 @@ func TestJoins(t *testing.T) {
 			kind byte
 		}
 		all := []locals{{20, 0x7f}, {100, 0x7b}, {1000, 0x7b}}
-		if name == "an if in a loop" { // the others take as long to compile and to run
+		if name == "an if in a loop" { // one case is enough: these take long to compile and to run
 			all = append(all, locals{3072, 0x7b}, locals{6000, 0x7f})
 		}
 		for _, c := range all {
@@ -155,7 +155,7 @@ func TestFloats(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			body := "\x01\x02\x7c" + f64(c.first) + "\x21\x01" + f64(c.second) + "\x21\x02\x03\x40" + strings.Repeat(c.code, 100) +
-				"\x20\x01\xbd\x20\x02\xbd\x85\x42\x11\x51\x04\x40\x00\x0b\x0c\x00\x0b\x00\x0b" // it needs what it computes
+				"\x20\x01\xbd\x20\x02\xbd\x85\x42\x11\x51\x04\x40\x00\x0b\x0c\x00\x0b\x00\x0b" // uses the results, so that the code is not dropped
 			got := pace(t, program(1, []byte(body)))
 			t.Logf("a unit takes %.2f ns", got)
 			if got > mostPace {

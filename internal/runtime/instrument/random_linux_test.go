@@ -26,7 +26,7 @@ type writer struct {
 	names []string
 }
 
-// The function's own locals, which come before those that count counts.
+// The function's own locals, which come before those that writer.count counts.
 const (
 	localParam = iota
 	localZero
@@ -93,7 +93,7 @@ func (w *writer) constant(kind int) {
 	}
 }
 
-// address pushes an address in the memory, or in its first bytes bytes.
+// address pushes an address below bytes, which is a power of 2.
 func (w *writer) address(bytes int) {
 	w.get(kindI32)
 	w.op(i32(bytes-1) + "\x71")

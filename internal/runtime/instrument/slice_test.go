@@ -74,7 +74,7 @@ func TestSlicesOfAModule(t *testing.T) {
 		t.Errorf("after two slow slices, the next slice of another running call has %d units, want 20000", got)
 	}
 	if got := guest(&fast, first, 200, 0.5); got > 25_000 {
-		t.Errorf("a fast guest of the module gets %d units, want 20000 and few more", got)
+		t.Errorf("a fast guest of the module gets %d units, want 20000 or a few more", got)
 	}
 	if got := guest(&fast, 20_000, 30_000, 0.5); got != 400_000 {
 		t.Errorf("after 30,000 fast slices a guest gets %d units, want 400000", got)

@@ -152,7 +152,7 @@ func Meant(l limits.Limits) limits.Limits {
 	return l
 }
 
-// Over returns base with the fields that l sets in place of its own.
+// Over returns base, except that fields which l sets have the value in l.
 func Over(l, base limits.Limits) limits.Limits {
 	from, to := reflect.ValueOf(&l).Elem(), reflect.ValueOf(&base).Elem()
 	for _, e := range table() {

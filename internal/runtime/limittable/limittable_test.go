@@ -27,10 +27,10 @@ func TestTable(t *testing.T) {
 		}
 		seen[e.Key] = true
 		if isTime := field.Type == reflect.TypeFor[time.Duration](); isTime != (e.Unit == limittable.Time) {
-			t.Errorf("%s is a %s in %q", field.Name, field.Type, e.Unit)
+			t.Errorf("%s has the type %s, but the unit %q", field.Name, field.Type, e.Unit)
 		}
 		if e.Means == "" || (e.Zero != "") != (e.Least == 0) {
-			t.Errorf("%s: means %q, from %d, zero is %q", e.Key, e.Means, e.Least, e.Zero)
+			t.Errorf("%s: got the meaning %q, the least value %d, and the meaning %q of 0", e.Key, e.Means, e.Least, e.Zero)
 		}
 		if d := e.Default(); e.Least < 0 || e.Most < d || d < e.Least {
 			t.Errorf("%s: the default %d is not from %d to %d", e.Key, d, e.Least, e.Most)

@@ -20,7 +20,7 @@ func NewReadImage(content []byte) (*Image, error) {
 
 const KeepResident, AgeEvery = keepResident, ageEvery
 
-// Provides reports whether the system can provide a memory's pages before they are written, and then reports them as resident.
+// Provides reports whether the system can provide a memory's pages before they are written, and whether it then reports them as resident.
 func Provides(t testing.TB, image *Image) bool {
 	if image.slot == nil {
 		return false
@@ -63,7 +63,7 @@ func (m *Memory) SystemMappings(t testing.TB) (n int) {
 		if _, err := fmt.Sscanf(line, "%x-%x", &start, &end); err != nil {
 			t.Fatal(err)
 		}
-		// The system may join a mapping outside with a neighbour of the same kind.
+		// The system may have merged a mapping inside the space with a neighbour outside it, of the same kind.
 		if start < m.base()+uint64(len(m.space)) && end > m.base() {
 			n++
 		}

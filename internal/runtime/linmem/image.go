@@ -25,8 +25,8 @@ type Image struct {
 	mu     sync.Mutex
 	users  int // number of memories that are not yet freed
 	closed bool
-	// foreseen are the pages that a memory of this image is likely to write if it becomes a layer. They are known once one has become a layer,
-	// and never change.
+	// foreseen are the pages that a memory of this image is likely to write if it becomes a layer. They are known once one such memory has become a
+	// layer, and never change after that.
 	foreseen []extent
 }
 

@@ -126,8 +126,8 @@ func TestLayerStoresWhatDiffers(t *testing.T) {
 	}
 }
 
-// TestPagesAreForeseen makes layers from memories of an image. From the start, the next memory has pages of its own where the first of them wrote,
-// with the image's content. A memory that wrote more than the bound costs the others nothing.
+// TestPagesAreForeseen makes layers from memories of an image. From its start, the next memory of the image has pages of its own, with the image's
+// content, where the first of those memories wrote. A memory that wrote more than the bound costs the others nothing.
 func TestPagesAreForeseen(t *testing.T) {
 	t.Parallel()
 	page := os.Getpagesize()

@@ -134,10 +134,10 @@ func TestOutOfAddressSpace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := linmem.New(4 << 30); !errors.Is(err, unix.ENOMEM) {
-		t.Errorf("New: got error %v, want one of no memory", err)
+		t.Errorf("New: got error %v, want one that says that memory is lacking", err)
 	}
 	if _, err := image.Map(4 << 30); !errors.Is(err, unix.ENOMEM) {
-		t.Errorf("Map: got error %v, want one of no memory", err)
+		t.Errorf("Map: got error %v, want one that says that memory is lacking", err)
 	}
 	small.Bytes()[5]++
 	if _, err := small.Reset(); err != nil || !small.Equal() {
@@ -191,7 +191,7 @@ func TestDescriptors(t *testing.T) {
 		kept = append(kept, f)
 	}
 	if _, err := new(linmem.Store).NewImage(content); !errors.Is(err, unix.EMFILE) {
-		t.Errorf("a new store: got error %v, want one of too many files", err)
+		t.Errorf("a new store: got error %v, want one that says that too many files are open", err)
 	}
 	m, err := first.Map(granule)
 	if err != nil {
@@ -259,7 +259,8 @@ func TestStoreIsEmptied(t *testing.T) {
 	}
 }
 
-// TestStrict has the system count reserved memory. Memories must work in that case, too. It runs in a process of its own, and limits that process.
+// TestStrict makes the system count reserved memory. Memories must work in that case, too. It runs in a process of its own, and limits that
+// process.
 func TestStrict(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {

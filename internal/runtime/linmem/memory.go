@@ -166,7 +166,7 @@ func (m *Memory) Mappings() int {
 }
 
 // Resident returns how many bytes of its own the memory has: those that were written and have not been dropped since. If the system does not tell,
-// these are all that were ever used.
+// it counts all bytes that were ever used.
 func (m *Memory) Resident() (int, error) {
 	if m.space == nil {
 		return 0, fmt.Errorf("count resident bytes: %w", errFreed)
@@ -220,7 +220,7 @@ func (m *Memory) restore(offset, end int) {
 	}
 }
 
-// isZero reports whether all of p is zero: the first eight bytes are, and every other byte equals the one eight before it. That
+// isZero reports whether all of p is zero: its first eight bytes are zero, and every later byte equals the byte eight places before it. That
 // is a comparison of two ranges, for which the standard library uses vector instructions.
 func isZero(p []byte) bool {
 	head := min(8, len(p))

@@ -93,7 +93,8 @@ func TestNewErrors(t *testing.T) {
 	}
 }
 
-// TestGrownIsReset has calls grow a memory by any amount. Each call finds zeros there, and leaves the image.
+// TestGrownIsReset lets calls grow a memory by any amount. Each call finds zeros in the new part. After each reset, the memory equals the image
+// again.
 // Proves: Nothing is left of a call
 func TestGrownIsReset(t *testing.T) {
 	t.Parallel()
@@ -138,7 +139,7 @@ func TestGrownIsReset(t *testing.T) {
 	}
 }
 
-// TestGrowthIsGivenBack has one call that grows a memory by much, and many calls that don't.
+// TestGrowthIsGivenBack has one call that grows a memory by a large amount, and many calls that don't.
 func TestGrowthIsGivenBack(t *testing.T) {
 	t.Parallel()
 	page := os.Getpagesize()

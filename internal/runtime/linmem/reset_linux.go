@@ -10,7 +10,7 @@ import (
 const (
 	// keepResident is how many bytes of dirty pages a reset copies back. It drops the rest, so that a call that wrote much does not cost memory
 	// forever. Speed would be a reason to keep more: finding and copying a page takes 0.1 µs, while dropping it and a page fault in the next
-	// call take 2 µs, for any number of pages. keepResident is also how many bytes of pages may stay that were only read. Each page adds 40 ns
+	// call take 2 µs, for any number of pages. keepResident is also how many bytes of pages that were only read may stay. Each page adds 40 ns
 	// to every scan: 10 ms after a call that has read a gigabyte.
 	keepResident = 4 << 20
 	// One reset in ageEvery compares each dirty page with the image, and drops those that the last call did not change. Otherwise the pages that one
@@ -82,8 +82,8 @@ func (w *walk) pages() error {
 	return nil
 }
 
-// reset resets the dirty pages from one offset to another. blank says that they were only read. Once as many pages stay resident as may, it drops all
-// that follow and returns full.
+// reset resets the dirty pages from one offset to another. blank says that they were only read. Once keepResident bytes stay resident, it drops all
+// later pages and returns full.
 func (w *walk) reset(from, to int, blank bool) (full bool, err error) {
 	m, room := w.memory, keepResident-w.copied
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestReset does everything to a memory of every kind that a guest may do.
+// TestReset does everything that a guest may do, to a memory of every kind.
 // Proves: Nothing is left of a call
 func TestReset(t *testing.T) {
 	t.Parallel()

@@ -184,7 +184,8 @@ func read(b []byte) (sum int) {
 	return sum
 }
 
-// TestWatchOfManyPages has more dirty pages, no two of them adjacent, than one search returns: those that the last search returned are not all.
+// TestWatchOfManyPages has more dirty pages, no two of them adjacent, than one search returns. So the pages that the last search returned are not
+// all of the dirty ones.
 func TestWatchOfManyPages(t *testing.T) {
 	t.Parallel()
 	m := watchable(t, 40)
@@ -294,7 +295,7 @@ func TestReadsAreForgotten(t *testing.T) {
 			}
 			b[c.size-1]++
 			if got := scanned(); sum != 0 || got < len(zeros)*page/c.step {
-				t.Fatalf("%d bytes are scanned that add up to %d: the test shows nothing", got, sum)
+				t.Fatalf("%d bytes are scanned, and the bytes that were read add up to %d: the test shows nothing", got, sum)
 			}
 			for range c.resets {
 				m.space[0]++

@@ -38,8 +38,8 @@ func (m *Memory) Unwatch() {
 	}
 }
 
-// Pause is Unwatch until Resume, while nobody uses the memory. It returns false if there is nothing to resume: there was no watch, or the thread
-// has had a fault.
+// Pause interrupts the watch until Resume. Nobody may use the memory in between. Pause returns false if there is nothing to resume: there was no
+// watch, or the thread has had a fault.
 func (m *Memory) Pause() bool { return m.untouched() }
 
 // Resume continues the watch that Pause has interrupted. The goroutine may be on another thread by now.

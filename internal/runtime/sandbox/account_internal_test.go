@@ -56,7 +56,7 @@ func watch(e *Engine, k account.Kind, f func()) (most int64) {
 	return most
 }
 
-// TestMemoryInSum has calls of one tool, and of many, take more memory together than there is, each within its own limit. They take turns.
+// TestMemoryInSum lets calls of one tool, or of many, take more memory together than there is. Each stays within its own limit. They take turns.
 // Proves: Limits hold, one by one and in sum
 func TestMemoryInSum(t *testing.T) {
 	t.Parallel()
@@ -165,14 +165,14 @@ func TestHoarderLeavesRoom(t *testing.T) {
 	}
 	for range 20 {
 		if out, err := other.Call(t.Context(), CallSpec{}); err != nil || string(out) != "1" {
-			t.Errorf("beside a hoarder: got %s, %v, want 1", out, err)
+			t.Errorf("while another tool hoards memory: got %s, %v, want 1", out, err)
 		}
 	}
 	close(stop)
 	wait.Wait()
 }
 
-// TestMappingsInSum calls more tools than there are mappings for. The tools whose last calls are the longest ago make room.
+// TestMappingsInSum calls more tools than there are mappings for. The tools that were called least recently make room.
 // Proves: Limits hold, one by one and in sum
 func TestMappingsInSum(t *testing.T) {
 	t.Parallel()
@@ -260,7 +260,7 @@ func TestPeakIsExpected(t *testing.T) {
 	}
 }
 
-// TestElementsCount checks that an instance counts with its tables and element segments, which wazero allocates for each instance.
+// TestElementsCount checks that an instance is counted together with its tables and element segments, which wazero allocates for each instance.
 // Proves: Limits hold, one by one and in sum
 func TestElementsCount(t *testing.T) {
 	t.Parallel()
@@ -286,8 +286,8 @@ func TestElementsCount(t *testing.T) {
 	}
 }
 
-// TestInstanceCounts checks that an instance counts before any call has used it, and with the stack and the output that a call takes in
-// addition to its memory.
+// TestInstanceCounts checks that an instance is counted even before a call has used it. What a call takes in addition to the memory, for its stack
+// and its output, is counted, too.
 // Proves: Limits hold, one by one and in sum
 func TestInstanceCounts(t *testing.T) {
 	t.Parallel()
@@ -316,12 +316,12 @@ func TestInstanceCounts(t *testing.T) {
 	i.call.extend(2 << 20)
 	i.grow(4 << 20)
 	if want := int64(7<<20 + instanceSize); i.claimed < want {
-		t.Errorf("with 3 MiB beside 4 of memory, %d bytes are held, want %d", i.claimed, want)
+		t.Errorf("with 3 MiB in addition to 4 MiB of memory, %d bytes are held, want %d at least", i.claimed, want)
 	}
 	l.end(r)
 }
 
-// TestPanicGivesBack has wazero panic while an instance is made. Afterwards nothing is held for the instance.
+// TestPanicGivesBack makes wazero panic while an instance is made. Afterwards nothing is held for the instance.
 // Proves: Limits hold, one by one and in sum
 func TestPanicGivesBack(t *testing.T) {
 	t.Parallel()
@@ -340,7 +340,7 @@ func TestPanicGivesBack(t *testing.T) {
 	}
 }
 
-// TestDataCounts checks that code counts with its data segments, which are kept as long as the code.
+// TestDataCounts checks that code is counted together with its data segments, which are kept as long as the code.
 // Proves: Limits hold, one by one and in sum
 func TestDataCounts(t *testing.T) {
 	t.Parallel()

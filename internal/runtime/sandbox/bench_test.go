@@ -80,7 +80,7 @@ func BenchmarkCall(b *testing.B) {
 		}{{"0B", 0}, {"1KB", 1 << 10}, {"64KB", 64 << 10}} {
 			b.Run(guest.name+"/"+size.name, func(b *testing.B) {
 				program := sandboxtest.Load(b, sandboxtest.Engine(b, sandbox.Config{}), guest.module)
-				if err := program.Compile(b.Context()); err != nil { // a call would wait for it only within its limit
+				if err := program.Compile(b.Context()); err != nil { // a call would wait for this only as long as its limit allows
 					b.Fatal(err)
 				}
 				tool := program.Tool("bench", 0, limits.Limits{})

@@ -32,7 +32,7 @@ func tool(body []byte, more ...[]byte) []byte {
 	return append(module, bytes.Join(more, nil)...)
 }
 
-// repeat returns a body without locals: n times what, then n times then, and 0 as the result.
+// repeat returns a body without locals: n copies of the code in what, n copies of the code in then, and 0 as the result.
 func repeat(n int, what, then string) []byte {
 	return []byte("\x00" + strings.Repeat(what, n) + strings.Repeat(then, n) + "\x41\x00\x0b")
 }
@@ -95,7 +95,7 @@ func TestCompileBombs(t *testing.T) {
 	})
 }
 
-// TestCostlyInstances loads small modules whose instances would take much memory that no limit counts.
+// TestCostlyInstances loads small modules whose instances would take a lot of memory that no limit counts.
 // Proves: Compiling is bounded
 func TestCostlyInstances(t *testing.T) {
 	t.Parallel()
@@ -159,7 +159,7 @@ func TestInvalidCode(t *testing.T) {
 	}
 }
 
-// TestNames keeps the error of a trap small, however long the guest's function names are, and readable if they are short.
+// TestNames checks that the error of a trap stays small, however long the guest's function names are, and is readable if they are short.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{})

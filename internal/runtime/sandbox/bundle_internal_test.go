@@ -103,7 +103,7 @@ func TestEngineIsShared(t *testing.T) {
 					t.Errorf("one engine and %d tools have drawn %d numbers", len(programs), len(draws))
 				}
 				if held := e.account.Held(account.Code); held != code || held == 0 {
-					t.Errorf("the code of one tool takes %d bytes, of %d tools %d", code, len(programs), held)
+					t.Errorf("the code of one tool takes %d bytes, that of %d tools %d", code, len(programs), held)
 				}
 				for _, p := range append(programs, bare) {
 					if p.module.code != bare.module.code {
@@ -136,7 +136,8 @@ func TestEngineIsShared(t *testing.T) {
 	}
 }
 
-// TestColdDirectory loads and calls a hundred tools at once whose engine was never compiled. There is one compilation, and one start of the engine.
+// TestColdDirectory loads and calls a hundred tools at once. Their engine was never compiled before. There is one compilation, and one start of the
+// engine.
 func TestColdDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -164,7 +165,7 @@ func TestColdDirectory(t *testing.T) {
 	wait.Wait()
 	for k := range draws {
 		if draws[k] != draws[0] {
-			t.Errorf("tool %d has another start of the engine", k)
+			t.Errorf("tool %d began with a different start of the engine", k)
 		}
 	}
 	if len(e.codes) != 1 || len(e.modules) != len(draws) {
@@ -328,7 +329,7 @@ func TestBundleOutside(t *testing.T) {
 		_, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{})
 		var failed *Error
 		if !errors.As(err, &failed) || failed.Outcome != ToolTrapped || !strings.Contains(failed.Message, "its bundle (4 bytes at 4294967295) does not fit into its memory of 2621440 bytes") {
-			t.Errorf("got %v, want that the bundle does not fit", err)
+			t.Errorf("got %v, want an error that says that the bundle does not fit", err)
 		}
 	}
 }
@@ -478,7 +479,7 @@ func TestBundleIsPacked(t *testing.T) {
 	}
 }
 
-// TestLoadCopies loads modules, and then overwrites their bytes before anything is compiled. Each module still is what was loaded.
+// TestLoadCopies loads modules, and then overwrites their bytes before anything is compiled. Each module is still what was loaded.
 func TestLoadCopies(t *testing.T) {
 	t.Parallel()
 	e, _ := poolEngine(t, Config{}, "hostile/hoard")

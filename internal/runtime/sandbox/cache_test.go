@@ -132,7 +132,7 @@ func TestCacheUsableAgain(t *testing.T) {
 	}
 }
 
-// TestCacheStaging removes wazero's directory from a running engine, and leaves an old one of another.
+// TestCacheStaging removes wazero's directory from a running engine, and leaves an old directory of another engine.
 func TestCacheStaging(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -202,7 +202,7 @@ func TestCacheTooSmall(t *testing.T) {
 	}
 }
 
-// TestCacheShared has two engines, as in two processes, compile the same modules at the same time, with room for only a few.
+// TestCacheShared lets two engines, which stand for two processes, compile the same modules at the same time, with room for only a few.
 func TestCacheShared(t *testing.T) {
 	t.Parallel()
 	var r testkit.Log
@@ -254,7 +254,7 @@ func TestCompileWorkers(t *testing.T) {
 	}
 	for n, code := range made[1:] {
 		if !bytes.Equal(code, made[0]) {
-			t.Errorf("case %d: got other code than one processor makes", n+1)
+			t.Errorf("case %d: got code that differs from what one processor makes", n+1)
 		}
 	}
 }

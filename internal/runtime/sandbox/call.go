@@ -40,10 +40,10 @@ type runState struct {
 	beside    int64           // bytes that the account holds for the call, beyond the instance's: for more call stack, for output, and for the host
 	short     int64           // bytes that the account should hold, if it had no room for them; otherwise 0
 	starting  bool            // this is a start, which serves no caller
-	inside    int             // how many of the guest's functions the host has called and not returned from
+	inside    int             // how many of the host's calls of the guest's functions have not returned yet
 	counter   hostcall.Counter
 	tallies   map[any]int  // sums for the call and those inside it; only in an outermost call; nil: nothing counted yet
-	filter    filter       // for the guest's words
+	filter    filter       // filters what the guest says
 	principal fmt.Stringer // on whose behalf the guest runs; nil: on nobody's
 	output    []byte       // nil: none yet
 	failure   []byte       // the JSON passed to fail; nil: none
@@ -88,7 +88,7 @@ func (c *call) Err() error { return c.over(time.Now()) }
 // Value returns nil. wazero asks for its experimental options in every call.
 func (c *call) Value(any) any { return nil }
 
-// Look calls look for host functions.
+// Look is look, for host functions to call.
 func (c *call) Look() { c.look(time.Now()) }
 
 // Wait calls f, which may wait for something.

@@ -60,7 +60,7 @@ func TestLoadRefusesBytes(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		// A file cut after its last section that is not a custom one is complete.
+		// A file that is cut right after a section is complete if only custom sections are missing.
 		if err := p.Compile(t.Context()); err != nil {
 			t.Errorf("the first %d of %d bytes are loaded, but Compile says %v", cut, len(good), err)
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/internal/foundry"
 )
 
-// A code is what the modules of one interpreter share that differ only in their bundle: the machine code of the interpreter without a bundle, and the
-// snapshot that they begin with.
+// A code is what modules share if they have the same interpreter, and differ only in their bundle: the machine code of the interpreter without a
+// bundle, and the snapshot that they begin with.
 type code struct {
 	*foundry.Code
 	sum     sum

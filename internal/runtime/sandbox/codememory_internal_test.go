@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// TestCodeInTurn calls more tools in turn than there is room for. Most of those that fit have their code in memory.
+// TestCodeInTurn calls tools in turn, and there are more than there is room for. Most of those that fit have their code in memory.
 func TestCodeInTurn(t *testing.T) {
 	t.Parallel()
 	const n, fit = 24, 18
@@ -35,7 +35,7 @@ func TestCodeInTurn(t *testing.T) {
 	}
 	call := func(p *Program) {
 		t.Helper()
-		// Code is loaded within the time of a call, and the system may have other work.
+		// The time of a call includes loading the code, and the system may be busy.
 		if out, err := p.Tool("echo", 0, limits.Limits{Timeout: time.Minute}).Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil || string(out) != "1" {
 			t.Fatalf("got %s, %v, want 1", out, err)
 		}

@@ -111,10 +111,10 @@ func TestCompileWaits(t *testing.T) {
 	cancel()
 	call(gone, time.Minute, Cancelled)
 	if err := p.Compile(gone); err == nil {
-		t.Error("Compile waits for nobody")
+		t.Error("Compile waits although its caller has gone")
 	}
 	if got := p.State().Code; got != CodePending {
-		t.Errorf("got %s, want that it is compiled for the next call", got)
+		t.Errorf("got %s, want its compilation to go on, for the next call", got)
 	}
 	release()
 	if err := p.Compile(t.Context()); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// entered returns a guest whose tool n has the host run its export "en". Then it writes to the last page of its memory, and answers 1. Tool 5 has the
-// host do so without end, and tool 6 a thousand times.
+// entered returns a guest. Its tool n makes the host run the guest's export named e and n (e0 for tool 0), writes to the last page of its memory,
+// and answers 1. Tool 5 makes the host run the export without end, and tool 6 a thousand times.
 func entered() []byte {
 	code := func(body string) []byte {
 		return slices.Concat(wasmtest.LEB(len(body)+2), []byte{0}, []byte(body), []byte{0x0b})
@@ -110,7 +110,7 @@ func TestEnter(t *testing.T) {
 	}{
 		{"endless, by its time", 0, limits.Limits{Timeout: time.Second}, sandbox.ToolTimeout, "longer than its limit", 1},
 		{"endless, by its fuel", 0, limits.Limits{Timeout: ample, Fuel: 10_000_000}, sandbox.ToolFuel, "", 1},
-		{"host and guest by turns", 1, limits.Limits{Timeout: ample}, sandbox.ToolStack, "are nested more than", 9},
+		{"host and guest in turn", 1, limits.Limits{Timeout: ample}, sandbox.ToolStack, "are nested more than", 9},
 		{"a trap", 2, limits.Limits{Timeout: ample}, sandbox.ToolTrapped, "unreachable", 1},
 		{"memory grows", 3, limits.Limits{Timeout: ample}, "", "", 1},
 		{"memory must not grow", 3, limits.Limits{Timeout: ample, Memory: 3 * page}, sandbox.ToolMemory, "", 1},

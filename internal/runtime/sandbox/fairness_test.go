@@ -64,7 +64,7 @@ func TestNeighbour(t *testing.T) {
 	}
 	slices.Sort(took)
 	if took[90] > time.Second {
-		t.Errorf("beside guests that spin, every tenth call took %v and more", took[90])
+		t.Errorf("while guests spin, one call in ten took %v or more", took[90])
 	}
 }
 
@@ -105,6 +105,6 @@ func TestMovedValues(t *testing.T) {
 		best = min(best, time.Since(begun))
 	}
 	if best > time.Second {
-		t.Errorf("beside it, collections take %v at least", best)
+		t.Errorf("while such calls run, collections take %v at least", best)
 	}
 }

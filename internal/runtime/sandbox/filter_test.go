@@ -24,7 +24,7 @@ func (w censor) Filter(b []byte, _ fmt.Stringer) []byte {
 	return bytes.ReplaceAll(b, []byte(w), []byte("***"))
 }
 
-// speaker has a guest whose tools return what touch does: toolsrv_call is touch.
+// speaker is a guest whose tools return what touch returns: its toolsrv_call only calls touch.
 var speaker = []byte("\x00asm\x01\x00\x00\x00" +
 	"\x01\x06\x01\x60\x01\x7f\x01\x7f" +
 	"\x02\x10\x01\x06toy_v1\x05touch\x00\x00" +

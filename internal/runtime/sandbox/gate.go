@@ -54,8 +54,8 @@ func (g *gate) try() bool {
 	}
 }
 
-// enter takes a place inside for a party, which leave gives back. It waits until ctx is done at most. If it returns an error, which is errFull or the
-// cause of ctx, it has taken no place.
+// enter takes a place inside for a party, which leave gives back. It waits until ctx is done at the latest. If it returns an error, which is
+// errFull or the cause of ctx, it has taken no place.
 func (g *gate) enter(ctx context.Context, party string) error {
 	if g.try() {
 		return nil
@@ -136,7 +136,7 @@ func (g *gate) next() {
 	close(w.turn)
 }
 
-// push makes room in the queue for a call of a party, if another party has at least two calls more there. g.mu is held.
+// push makes room in the queue for a call of a party, if another party has at least two more calls there. g.mu is held.
 func (g *gate) push(party string) bool {
 	most, own := len(g.ranks)-1, 0
 	if of := g.lines[party]; of != nil {

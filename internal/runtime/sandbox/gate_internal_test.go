@@ -138,9 +138,9 @@ func TestGateTurns(t *testing.T) {
 		gone, cancel := context.WithCancelCause(t.Context())
 		wait(gone, "b", "b1")
 		expect("f5: the queue is full", 6)
-		wait(t.Context(), "a", "a2") // 4, 2 and 1 now
+		wait(t.Context(), "a", "a2") // with this call, the parties have 4, 2 and 1
 		expect("f4: the queue is full", 6)
-		wait(t.Context(), "a", "a3") // with 3, 2 and 1, only another party would have the most
+		wait(t.Context(), "a", "a3") // they have 3, 2 and 1: in place of f3, a3 would only make party a the largest
 		expect("a3: the queue is full", 6)
 		cancel(errors.New("gave up"))
 		expect("b1: gave up", 5)

@@ -126,7 +126,7 @@ func TestGrowthHasTheCallsLimit(t *testing.T) {
 	}
 }
 
-// TestGrowthCounts checks that an idle instance counts with what it keeps beyond its memory's end.
+// TestGrowthCounts checks that an idle instance is counted together with what it keeps beyond its memory's end.
 func TestGrowthCounts(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(g grower) {
@@ -222,7 +222,7 @@ func TestSameSize(t *testing.T) {
 	}
 }
 
-// TestShrinkIsReadBack has a guest that can't be made to see a smaller memory, whatever it claims. It is closed.
+// TestShrinkIsReadBack has a guest that can't be made to see a smaller memory, whatever it claims. Its instance is closed.
 // Proves: Nothing is left of a call
 func TestShrinkIsReadBack(t *testing.T) {
 	t.Parallel()
@@ -233,7 +233,7 @@ func TestShrinkIsReadBack(t *testing.T) {
 	i.guest = stubborn{i.guest}
 	g.call(0, limits.Limits{}, "1")
 	if n := p.module.idlers(); n != 0 {
-		t.Fatal("an instance is kept that sees more than its snapshot")
+		t.Fatal("an instance that sees more than its snapshot is kept")
 	}
 	g.call(2, limits.Limits{}, "1")
 }

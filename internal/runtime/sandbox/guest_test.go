@@ -209,7 +209,7 @@ func TestRustCommand(t *testing.T) {
 	commands(t, built.build(t, "rust", "rustc", "--edition=2021", "-O", "--target=wasm32-wasip1", "testdata/rust/command.rs"))
 }
 
-// TestCommand runs a plain WASI program each of whose steps the test determines.
+// TestCommand runs a plain WASI program. The test determines each of its steps.
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/good/command"))

@@ -17,7 +17,7 @@ type Holding struct {
 	CodeMemory, CodeMappings, Base int64
 }
 
-// Holding returns what the tool's program holds. All that it costs calls is that each stores a number for it.
+// Holding returns what the tool's program holds. The only cost for calls is that each of them stores a number for Holding.
 func (t *Tool) Holding() Holding {
 	m := t.module
 	h := Holding{Program: ID(m.sum), Code: ID(m.code.sum)}

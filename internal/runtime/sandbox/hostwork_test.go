@@ -26,7 +26,7 @@ func importing(name string, params int, body []byte) []byte {
 	return append(module, section(10, append([]byte{1}, append([]byte{byte(len(body))}, body...)...))...)
 }
 
-// times returns a body that repeats what 2,000 times and returns 0.
+// times returns a body that repeats the code in what 2,000 times, and returns 0.
 func times(what string) []byte {
 	return []byte("\x01\x01\x7f\x03\x40" + what + "\x20\x01\x41\x01\x6a\x22\x01\x41\xd0\x0f\x49\x0d\x00\x0b\x41\x00\x0b")
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // An offer is the functions that an engine has for guests. wazero finds host modules by name, so each of its runtimes has all functions. What a
-// program may import is checked each time that one is loaded, even if its code is loaded already.
+// program may import is checked each time it is loaded, even if its code is loaded already.
 type offer struct {
 	sets  []*hostcall.Set
 	funcs map[[2]string]*hostFunc // functions by module and name

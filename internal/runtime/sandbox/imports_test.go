@@ -110,8 +110,8 @@ const (
 	toolFails = 3 // returns 7, which is not a valid result
 )
 
-// toucher returns a module that calls touch when it starts, when it is described, and when it is called, then with the tool's number. name is the
-// content of a custom section.
+// toucher returns a module that calls touch when it starts, when it is described, and when it is called. In a call, the argument of touch is the
+// tool's number. name is the content of a custom section.
 func toucher(name string) []byte {
 	module := []byte("\x00asm\x01\x00\x00\x00")
 	module = append(module, section(1, []byte("\x04\x60\x00\x00\x60\x01\x7f\x01\x7f\x60\x02\x7f\x7f\x00\x60\x00\x01\x7f"))...)
@@ -141,7 +141,7 @@ func toyEngine(t *testing.T, y *toy, c sandbox.Config) *sandbox.Engine {
 	return sandboxtest.Engine(t, c)
 }
 
-// withToy is what a program may import that was granted the toy.
+// withToy is what a program may import if it was granted the toy.
 func withToy() []string { return append(abi1.Modules(), toyModule) }
 
 // TestImportsOfEachProgram loads two files with the same code, only one of which may import the toy. They share the code in every way: as a loaded
@@ -187,7 +187,8 @@ func TestImportsOfEachProgram(t *testing.T) {
 	}
 }
 
-// TestGrantsOfEachTool calls tools of two files at the same time that share code and instances, each with its own grant and principals, or without.
+// TestGrantsOfEachTool calls tools of two files at the same time. The files share code and instances. Each tool has its own grant, or none, and its
+// own principal.
 // Proves: Nothing without a grant
 func TestGrantsOfEachTool(t *testing.T) {
 	t.Parallel()
@@ -242,7 +243,7 @@ type word string
 func (w word) String() string { return string(w) }
 
 // TestStartHasNoGrant checks what a guest sees while it starts, since the snapshot for all calls depends on that, and while it describes itself. In
-// neither case does it reach the listener of the call that caused it.
+// neither case does what the guest says reach the listener of the call that made it run.
 // Proves: Nothing without a grant
 func TestStartHasNoGrant(t *testing.T) {
 	t.Parallel()

@@ -110,7 +110,7 @@ func (i *instance) enlarge(bytes int64) error {
 	return nil
 }
 
-// tell stores what the account holds for an instance whose call is running. Usually it has not changed, and tell only reads it.
+// tell stores what the account holds for an instance whose call is running. Usually the amount has not changed, and tell only reads it.
 func (i *instance) tell() {
 	if i.told.Load() != i.claimed {
 		i.told.Store(i.claimed)
@@ -234,8 +234,8 @@ func (i *instance) serve(r *run, f api.Function) (output []byte, intact bool, er
 	return output, !i.memory.grown || i.shrink(), err
 }
 
-// shrink gives a memory that has grown its old size again, and reports whether the guest sees that size. reset frees the rest. wazero can only grow a
-// memory, but it accepts any slice that its allocator returns. It does not call the allocator if the memory already has its greatest size.
+// shrink sets a memory that has grown back to its old size, and reports whether the guest sees that size. reset frees the rest. wazero can only
+// grow a memory, but it accepts any slice that its allocator returns. It does not call the allocator if the memory already has its greatest size.
 func (i *instance) shrink() bool {
 	if i.snapshot == nil {
 		return false

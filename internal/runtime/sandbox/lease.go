@@ -15,7 +15,7 @@ type lease struct {
 	intact   bool      // the instance can serve another run
 }
 
-// serve has an instance of the module serve a run. Guest code runs only here, and only this function recovers from panics on the way. The
+// serve serves a run by an instance of the module. Guest code runs only here, and only this function recovers from panics on the way. The
 // error is an *Error.
 func (m *module) serve(r *run) (output []byte, err error) {
 	l := lease{module: m, begun: r.begun}
@@ -55,7 +55,7 @@ func (l *lease) begin(r *run) bool {
 	return true
 }
 
-// prepare provides an instance, and room in the account for what the run will need. It waits until the run's deadline at most.
+// prepare provides an instance, and room in the account for what the run will need. It waits until the run's deadline at the latest.
 func (l *lease) prepare(r *run) (err error) {
 	m := l.module
 	if l.instance != nil && !m.fits(l.instance, r) {
@@ -80,7 +80,7 @@ func (l *lease) prepare(r *run) (err error) {
 			return err
 		}
 		l.intact = l.instance.snapshot != nil
-		// Nothing has checked the time meanwhile.
+		// Nothing has checked the time while the instance was made.
 		if !time.Now().Before(r.deadline) {
 			return &Error{Outcome: ToolTimeout, Message: fmt.Sprintf("The tool's time limit of %s expired before an instance was ready.", r.limits.Timeout)}
 		}

@@ -220,7 +220,7 @@ func (e *Engine) packAll(needed bool) {
 // A bundle is what a module has in addition to its interpreter: a data segment, which is written after the interpreter was initialised.
 type bundle struct {
 	address uint32
-	source  *foundry.Source // each module that has it has a hold on it
+	source  *foundry.Source // each module with this bundle has a hold on it
 }
 
 // sumOfBundle returns the sum of a module with that interpreter and that bundle. Its first byte is not that of any section, so that it can't equal

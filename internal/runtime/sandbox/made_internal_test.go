@@ -39,7 +39,7 @@ func TestMadeApart(t *testing.T) {
 			t.Errorf("tool %d: got % x, want % x", k, got, want)
 		}
 		if whole := loadInternal(t, e, scripted(t, "engine", 'a'+k, k, k/2, 0)); whole.module != made.module || whole.Digest() == made.Digest() {
-			t.Errorf("tool %d: the whole module is a different one, or also has the digest %s", k, made.Digest())
+			t.Errorf("tool %d: the module in one piece is a different one, or has the same digest %s", k, made.Digest())
 		}
 		if made.module.code != bare.module.code {
 			t.Errorf("tool %d has code of its own", k)

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
-	case os.Args[1] == "compile-killed": // as often as the second argument says; the third names the file with the count
+	case os.Args[1] == "compile-killed": // dies in as many starts as the second argument has letters; the third names the file that counts them
 		starts, _ := os.ReadFile(os.Args[3])
 		if err := os.WriteFile(os.Args[3], append(starts, '.'), 0o600); err != nil {
 			panic(err)

@@ -18,7 +18,7 @@ type memory struct {
 	linear *linmem.Memory
 	limit  int64 // bytes
 	grown  bool
-	shrunk []byte // what Reallocate returns, whatever size it is asked for; nil: what was asked for
+	shrunk []byte // if not nil, Reallocate returns this for every size
 }
 
 var (

@@ -47,10 +47,10 @@ type meter struct {
 	since  time.Time       // start of the slice; zero means it is the first one, or others have run meanwhile
 	from   int64           // value of used when the slice began
 	turn   time.Time       // start of the guest's turn, or of the last part of it; zero means not known yet
-	ran    time.Duration   // length of the earlier parts
-	long   bool            // it has had a turn, so it needs a seat
+	ran    time.Duration   // length of the earlier parts of the turn
+	long   bool            // the guest has had its first turn, so it needs a seat for the next ones
 	seated bool
-	party  string // whose seats it uses; set before it needs one
+	party  string // the party whose seats the guest uses; set before it needs a seat
 }
 
 // next returns how much fuel the guest may use until it must call refill.
@@ -130,7 +130,7 @@ func refill(ctx context.Context, _ api.Module, stack []uint64) {
 // holds twice the additional bytes.
 const (
 	firstStack = 64 << 10 // the stack that a guest has at first
-	stackStep  = 4        // by which factor each step enlarges it
+	stackStep  = 4        // the factor by which each step enlarges the stack
 	// keptStack is the largest stack that an idle instance keeps after a call has needed it: interpreters need more than firstStack in each call. wazero
 	// never makes a stack smaller, so an instance that has needed more than this gets a new one when it is reset.
 	keptStack = 256 << 10
@@ -159,15 +159,15 @@ func overflow(ctx context.Context, _ api.Module, stack []uint64) {
 	stack[0] = uint64(uint32(left))
 }
 
-// maxInside is how many functions of a guest may run one inside the other because host functions call them: each also takes one of Go's stacks.
+// maxInside is how deeply calls of a guest's functions by host functions may be nested. Each of these calls also takes a Go stack.
 const maxInside = 8
 
-// enterStack is what wazero needs, in bytes, for a call of the guest by a host function, in addition to the call stack that it uses. The stack that
-// it begins with is included.
+// enterStack is what wazero needs, in bytes, for a call of the guest by a host function, in addition to the call stack that the guest uses. It
+// includes the stack with which wazero begins.
 const enterStack = 16 << 10
 
 // Enter runs an export for a host function. It uses the run's fuel and call stack. What wazero needs for a second stack is counted until Enter
-// returns. Whatever ends the guest in it ends the run.
+// returns. If anything ends the guest inside the export, the whole run ends.
 func (c *call) Enter(export, params, results string, stack []uint64) bool {
 	i := c.owner
 	if c.inside == 0 {
@@ -214,9 +214,9 @@ func (c *call) extend(bytes int64) {
 
 // A guest has its first turn as soon as Go lets it run. For each further turn it needs a seat, of which the engine has one for each processor. The
 // party with the fewest seats comes first and, within a party, the module with the fewest. So a guest of another party, or of another module of the
-// same party, waits for only one turn, however many guests are waiting. It keeps its seat while others have more, so one guest gets as much time as
-// eight guests of another party. With two seats for each processor it got half as much. Without seats, Go would run thousands of computing guests one
-// after another before anybody else. A guest that waits for anything other than a seat has no seat.
+// same party, waits for only one turn, however many guests are waiting. A guest keeps its seat while other parties have more seats, so it gets as
+// much time as eight guests of another party. With two seats for each processor, it got only half as much. Without seats, Go would run thousands
+// of computing guests one after another before anybody else. A guest that waits for anything other than a seat has no seat.
 
 // sit waits for a seat, at most until the end of the run. It returns false if it need not wait.
 func (c *call) sit() (waited bool) {
@@ -254,13 +254,13 @@ func (c *call) pause() {
 	}
 }
 
-// share lets others run if the guest has had its turn. now is the time; it returns the time at which the guest goes on.
+// share lets others run if the guest has had its turn. now is the time; share returns the time at which the guest goes on.
 func (c *call) share(now time.Time) time.Time {
 	m := &c.meter
 	if m.turn.IsZero() {
 		m.turn = now
 	}
-	back := m.long && !m.seated // it has waited for something else
+	back := m.long && !m.seated // the guest has waited for something other than a seat
 	if !back && m.ran+now.Sub(m.turn) < c.length() {
 		return now
 	}

@@ -35,18 +35,18 @@ func (n *nest) set() *hostcall.Set {
 	}}}}
 }
 
-// What tools of nester do before they answer 1, by their numbers.
+// The numbers of nester's tools. The comments say what each tool does before it answers 1.
 const (
 	nestEnds  = 0 // nothing
 	nestCalls = 1 // run, once
 	nestLoops = 2 // run, for ever
 	nestSpins = 3 // compute, for ever
 	nestBurns = 4 // compute, for some 1,000,000 units of fuel
-	nestTraps = 5 // compute, as 4, and trap
+	nestTraps = 5 // compute like tool 4, then trap
 )
 
-// nester returns a module whose tools are listed above. With fresh it has state that can't be reset, so it is started for each call, which then takes
-// some 1,000,000 units of fuel.
+// nester returns a module whose tools are listed above. If fresh is true, the module has state that can't be reset. So it is started for each
+// call, and each call takes some 1,000,000 units of fuel.
 func nester(fresh bool) []byte {
 	module := []byte("\x00asm\x01\x00\x00\x00")
 	module = append(module, section(1, []byte("\x04\x60\x00\x00\x60\x01\x7f\x00\x60\x02\x7f\x7f\x00\x60\x01\x7f\x01\x7f"))...)
@@ -90,7 +90,7 @@ func nester(fresh bool) []byte {
 	return append(module, section(11, []byte("\x01\x00\x41\x00\x0b\x011"))...)
 }
 
-// sleb encodes a number like a constant of WebAssembly.
+// sleb encodes a number in signed LEB128, as WebAssembly encodes constants.
 func sleb(n int) (b []byte) {
 	for {
 		low := byte(n & 0x7f)
@@ -142,7 +142,7 @@ func TestNestedFuel(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		tool  *sandbox.Tool
-		times int // how often it may be called with a fuel of 20 million
+		times int // how often 20 million units of fuel may suffice for a call of the tool
 	}{
 		{"works", burner, 40}, {"traps", trapper, 40}, {"has another work", relay, 40}, {"starts each time", restarter, 40},
 	} {
@@ -226,7 +226,7 @@ func TestNestedDeadline(t *testing.T) {
 	n.do = func(c *hostcall.Call, _ int32) {
 		cancel()
 		inside(c, spinner)
-		t.Error("the call goes on though its client has gone")
+		t.Error("the call goes on, although its client has gone")
 	}
 	_, err = p.Tool("x", nestCalls, limits.Limits{Timeout: time.Minute}, mayNest()).Call(ctx, sandbox.CallSpec{})
 	wantError(t, err, sandbox.Cancelled, "")
@@ -342,7 +342,7 @@ func TestNestedQueue(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	outer(2 * time.Second) // it has the rest of its time for something else
+	outer(2 * time.Second) // the outer call keeps the rest of its time for other work
 	wantError(t, err, sandbox.Overloaded, "a call inside another can't wait any longer")
 	go call()
 	testkit.Until(t, "the second call waits", func() bool { return leaf.State().Waiting == 1 })
@@ -389,8 +389,8 @@ func TestNestedMemory(t *testing.T) {
 	}
 }
 
-// TestNestedStart has an inner call need a tool that is being started for another call, and that call may be waiting for what the outer call holds.
-// So the inner call waits only for a part of its time.
+// TestNestedStart has an inner call need a tool that is being started for a third call. The third call may be waiting for what the outer call
+// holds, so the inner call waits only for a part of its time.
 // Proves: A call inside a call gets no further
 func TestNestedStart(t *testing.T) {
 	t.Parallel()
@@ -427,7 +427,7 @@ func TestNestedStart(t *testing.T) {
 	}
 }
 
-// TestNestedStartIsInside has a call inside another be the first of its tool. The start logs no more than the outer call may, and does not wait for
+// TestNestedStartIsInside has an inner call be the first call of its tool. The start logs no more than the outer call may, and does not wait for
 // memory that the outer call may hold.
 // Proves: A call inside a call gets no further
 func TestNestedStartIsInside(t *testing.T) {

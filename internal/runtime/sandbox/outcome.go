@@ -92,7 +92,7 @@ func (i *instance) classify(err error) *Error {
 	switch {
 	case errors.As(err, &refused):
 		return refused
-	case broke && i.overflown(): // whatever finally broke the guest
+	case broke && i.overflown(): // the used-up stack is the reason, whatever then broke the guest
 		return &Error{Outcome: ToolStack, Message: "The tool used up the stack in its memory: it calls itself too deeply, or keeps too much in local variables. Build it with a larger stack.",
 			Err: clip(err)}
 	case told != nil:
@@ -144,7 +144,7 @@ func asError(err error) error {
 	return internal(err)
 }
 
-// uncompiled returns the error of a call, or of Compile, whose code can't be made because of err.
+// uncompiled returns the error of a call, or of Compile, if err is why the code can't be made.
 func uncompiled(err error) *Error {
 	switch {
 	case errors.Is(err, foundry.ErrClosed):
@@ -181,7 +181,7 @@ func internal(err error) *Error {
 	return &Error{Outcome: Internal, Message: "The tool could not be run.", Err: clip(err)}
 }
 
-// notBegun returns the error of a call that ended while it waited for what, because of its deadline or its caller.
+// notBegun returns the error of a call that ended while it waited, because of its deadline or its caller. The text what says what it waited for.
 func notBegun(ctx context.Context, what string, timeout time.Duration) *Error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errTimeout):

@@ -69,7 +69,7 @@ func TestOutcomes(t *testing.T) {
 		{"memory page by page", "hostile/memory", 0, ample, sandbox.ToolMemory, "more memory than its limit of 64 MiB"},
 		{"memory at once", "hostile/memory", 1, ample, sandbox.ToolMemory, "64 MiB"},
 		{"memory, then exit", "hostile/memory", 2, ample, sandbox.ToolMemory, "64 MiB"},
-		{"memory, then another number", "hostile/memory", 5, ample, sandbox.ToolMemory, "64 MiB"},
+		{"memory, then another return value", "hostile/memory", 5, ample, sandbox.ToolMemory, "64 MiB"},
 		{"refused memory that the tool can do without", "hostile/memory", 3, ample, sandbox.OK, `"still here"`},
 		{"table", "hostile/memory", 4, ample, sandbox.OK, `"still here"`},
 		{"memory declared", "hostile/memory_4gib", 0, ample, sandbox.ToolMemory, "needs 4 GiB of memory to start; its limit is 64 MiB"},
@@ -128,7 +128,7 @@ func TestOutcomes(t *testing.T) {
 				t.Errorf("the message %q names the host", got.Message)
 			}
 			if out != nil {
-				t.Errorf("got output %q beside the error", out)
+				t.Errorf("got the output %q along with the error", out)
 			}
 		})
 	}
@@ -322,7 +322,7 @@ func TestLogIsBoundedEscaped(t *testing.T) {
 	lines := strings.SplitAfter(r.String(), "\n")
 	for _, line := range lines {
 		if len(line) > 4<<10+200 {
-			t.Fatalf("got a line of %d bytes, want 4 KiB and what belongs to the line: %.100s", len(line), line)
+			t.Fatalf("got a line of %d bytes, want 4 KiB plus the log line's other fields: %.100s", len(line), line)
 		}
 	}
 	if n := strings.Count(r.String(), `"tool":"noisy","source":"log"`); n != 100 {

@@ -34,7 +34,7 @@ func (p *Program) Memory() int64 { return p.module.shape.memory }
 
 // Compile compiles the program; otherwise the first call would do so. If there is a cache, the code is then in the cache, and the first call loads
 // it. Programs that a call waits for are compiled first, then cheap ones. If ctx is done or the engine closes, Compile returns, but the work goes on.
-// An error of the module is final. The error is an *Error.
+// An error in the module is final. The error is an *Error.
 func (p *Program) Compile(ctx context.Context) error {
 	if !p.module.enter() {
 		return closing(ErrClosed)
@@ -51,8 +51,8 @@ func (p *Program) Compile(ctx context.Context) error {
 }
 
 // Keep counts bytes of memory that the program's owner uses for it until Close, such as descriptions of its tools. It returns false, and counts
-// nothing, if all programs together would have more than a quarter of Config.Memory. An eighth of that is reserved for programs that take the place
-// of others. Keep must not be called after Close, or at the same time.
+// nothing, if all programs together would then use more than a quarter of Config.Memory. An eighth of that quarter is reserved for programs that
+// replace others. Keep must not be called after Close, or at the same time.
 func (p *Program) Keep(bytes int64, replaces bool) bool {
 	e := p.module.engine
 	if !e.account.Take(account.Manifests, bytes, replaces) {
@@ -84,7 +84,7 @@ type module struct {
 	plain    sum    // the sum without settings
 	digest   string // digest of the file that it was first loaded from
 	shape    shape
-	bundle   *bundle      // what it has in addition to its interpreter; nil: there is no interpreter
+	bundle   *bundle      // the part of the module besides its interpreter; nil: the module has no interpreter
 	settings []byte       // JSON for its guests; nil: none
 	largest  atomic.Int64 // largest memory limit of its tools, in bytes
 	paces    instrument.Paces

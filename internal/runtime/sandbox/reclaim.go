@@ -27,8 +27,8 @@ func (e *Engine) tidy() {
 	}
 }
 
-// sweep closes the instances that were last used before idle. It drops the code that was last used before unused, with all that was made of it. For a
-// module of an interpreter, it drops only the module's own part if other modules of the interpreter are in use.
+// sweep closes the instances that were last used before the time idle. It drops the code that was last used before the time unused, with all that
+// was made of it. For a module of an interpreter, it drops only the module's own part if other modules of the interpreter are in use.
 func (e *Engine) sweep(idle, unused time.Time) {
 	disused := func(m *module) bool { return m.called.Before(unused) }
 	all := map[*code]struct{}{}
@@ -118,7 +118,7 @@ func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
 		return
 	}
 	codes := slices.SortedFunc(maps.Keys(called), func(a, b *code) int { return called[a].Compare(called[b]) })
-	if k == account.Mappings { // code takes mappings, but snapshots don't; the memory of code is another kind
+	if k == account.Mappings { // code takes mappings, but snapshots don't; the memory of code is a kind of its own
 		for _, c := range codes {
 			if enough() {
 				return
@@ -143,7 +143,7 @@ func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
 		m := c.module
 		m.mu.Lock()
 		var r released
-		// Calls that wait for room don't need this before they get some. The code stays, since it takes longest to make again.
+		// Calls that wait for room don't need the snapshot before they get room. The code stays, since it takes longest to make again.
 		if m.unused() && !m.called.After(c.since) {
 			r, m.snapshot = released{snapshot: m.snapshot}, nil
 		}
@@ -216,7 +216,7 @@ func (e *Engine) dropBase(c *code) {
 // cooling is the time after which a call counts only half.
 const cooling = time.Minute
 
-// shed drops code if there is more than there is room for, until a sixteenth of the room is free. The code with the fewest calls goes first,
+// shed drops code until a sixteenth of the room is free, if there is more code than there is room for. The code with the fewest calls goes first,
 // in random order among equals. If the time of the last call decided and many modules were called in turn, each call would drop the code that
 // is needed next.
 func (e *Engine) shed() {

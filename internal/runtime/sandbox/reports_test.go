@@ -32,7 +32,7 @@ const (
 type reports struct {
 	told []string
 	when []time.Time
-	hear func() // what the listener does; nil: nothing
+	hear func() // what the listener does with each report; nil: nothing
 }
 
 func (r *reports) Log(slog.Level, string, string) {}
@@ -50,7 +50,7 @@ func (r *reports) String() string { return strings.Join(r.told, "; ") }
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/hostile/progress"))
-	if err := p.Compile(t.Context()); err != nil { // not within a call's time limit
+	if err := p.Compile(t.Context()); err != nil { // beforehand, so that compiling takes none of a call's time
 		t.Fatal(err)
 	}
 	ample := limits.Limits{Timeout: time.Minute}

@@ -80,7 +80,7 @@ func TestAdapted(t *testing.T) {
 // TestFuelOfStart has a module whose start takes more fuel than a call may use.
 func TestFuelOfStart(t *testing.T) {
 	t.Parallel()
-	for _, pages := range []int64{8, 3} { // started once, and for each call
+	for _, pages := range []int64{8, 3} { // with 8 pages, the module starts once; with 3, it starts for each call
 		p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/good/greedy"))
 		for range 2 {
 			out, err := p.Tool("x", 0, limits.Limits{Memory: pages << 16, Fuel: 1000}).Call(t.Context(), sandbox.CallSpec{})
@@ -91,7 +91,7 @@ func TestFuelOfStart(t *testing.T) {
 	}
 }
 
-// TestLimitsOfTools has two tools of one program, with limits of their own, that are called in turns.
+// TestLimitsOfTools calls two tools of one program alternately. Each has its own limits.
 // Proves: Limits hold, one by one and in sum
 func TestLimitsOfTools(t *testing.T) {
 	t.Parallel()

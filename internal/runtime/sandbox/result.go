@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/internal/convention"
 )
 
-// result returns the result of a guest that ended in a way of its convention.
+// result returns the result of a guest that ended in one of the ways that its calling convention provides for.
 func (c *call) result(end convention.Result) ([]byte, error) {
 	switch end.End {
 	case convention.Done:

@@ -16,8 +16,8 @@ import (
 //   - A run takes the room for an instance before it makes one, as much as it expects to need. While it waits for that room, it holds nothing.
 //   - A start that needs more than expected does not wait. What it has made is thrown away, and it begins again with more room.
 //   - Only a call whose guest is running keeps what it has while it waits for more. It comes before runs that have not begun, and waits for
-//     only a part of its time: if all calls that hold room wait, the first one to give up makes room for the others. Before the tool's next
-//     calls begin, they take as much as this one wanted.
+//     only a part of its time: if all calls that hold room wait, the first one to give up makes room for the others. The tool's next calls take as
+//     much as this one wanted before they begin.
 
 // A peak is how many bytes of memory recent runs needed. It is safe for concurrent use.
 type peak struct{ bytes atomic.Int64 }
@@ -51,12 +51,12 @@ func (r *run) claim(ctx context.Context, e *Engine, bytes int64) error {
 	if err := r.wait(ctx, e, r.claimOf(account.Memory, bytes)); err != nil {
 		return err
 	}
-	r.room, r.ahead = bytes, true // if it turns out to need more, it has already had its turn
+	r.room, r.ahead = bytes, true // if the run turns out to need more, it comes before runs that have not had a turn
 	return nil
 }
 
-// claimSpace makes the account hold mappings, and bytes of address space, for a run that has claimed bytes of memory and still has them afterwards.
-// If there is no room, it waits until ctx is done. All runs wait for the kinds in this order. The error is an *Error.
+// claimSpace makes the account hold mappings, and bytes of address space, for a run that has already claimed that many bytes of memory, and keeps
+// them. If there is no room, it waits until ctx is done. All runs wait for the kinds in this order. The error is an *Error.
 func (r *run) claimSpace(ctx context.Context, e *Engine, bytes, mappings, addresses int64) (err error) {
 	if most := e.account.Most(account.Addresses, true); addresses > most {
 		return &Error{Outcome: ToolMemory, Message: "The tool may take more memory than the service has room for.",

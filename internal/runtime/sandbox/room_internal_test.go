@@ -45,7 +45,7 @@ func answers(t *testing.T, p *Program, l limits.Limits) {
 
 const (
 	grownInstance = 5*pageSize + instanceSize
-	smallSnapshot = 4 << 10 // one page is not zero
+	smallSnapshot = 4 << 10 // only one page of the snapshot is not zero
 )
 
 // TestStartsTakeTurns has two starts hold all the room there is, and then want more. One of them gives up what it has, and begins again when
@@ -53,7 +53,7 @@ const (
 // Proves: Limits hold, one by one and in sum
 func TestStartsTakeTurns(t *testing.T) {
 	t.Parallel()
-	const limit = grownInstance + smallSnapshot + pageSize // and two that have not grown
+	const limit = grownInstance + smallSnapshot + pageSize // also enough for two instances that have not grown
 	var met sync.WaitGroup
 	var lines atomic.Int32
 	met.Add(2)
@@ -69,9 +69,9 @@ func TestStartsTakeTurns(t *testing.T) {
 		calls.Go(func() { answers(t, p, limits.Limits{Timeout: 10 * time.Minute}) })
 	}
 	calls.Wait()
-	// If they had waited for each other, it would have been for a quarter of that time.
+	// If the starts had waited for each other, they would have waited for a quarter of the time limit.
 	if took := time.Since(begun); took > 2*time.Minute || lines.Load() < 3 {
-		t.Errorf("after %v and %d starts, want 3 at least: one of them has given way", took, lines.Load())
+		t.Errorf("took %v and %d starts, want at least 3: one start had to give way and begin again", took, lines.Load())
 	}
 }
 
@@ -120,7 +120,7 @@ func TestWaitingHoldsNothing(t *testing.T) {
 	for _, p := range all {
 		full(t, p)
 		answers(t, p, limits.Limits{})
-		if !p.module.enter() { // one waiting call, as all of them will be
+		if !p.module.enter() { // stands for a call that waits, as one of each module will
 			t.Fatal("the engine is closed")
 		}
 		defer p.module.leave()
@@ -194,7 +194,7 @@ func TestSecondCallHasItsTurn(t *testing.T) {
 	for waiting := 0; waiting < 2; waiting = e.account.Use(account.Memory).Waiting {
 		time.Sleep(time.Millisecond)
 	}
-	const given = fullInstance * 13 / 10 // then a call and its snapshot have room, but not without the reserve
+	const given = fullInstance * 13 / 10 // now a call and its snapshot have room, but only with the reserve
 	e.account.Give(account.Memory, given)
 	for range 2 {
 		select {

@@ -25,13 +25,13 @@ type run struct {
 	limits   *limits.Limits
 	tool     string
 	clock    *clock       // nil: its phases are not timed
-	peak     *peak        // what the tool's calls needed; nil: not recorded
+	peak     *peak        // how much memory the tool's calls needed; nil: not recorded
 	key      *account.Key // the module's key to the reserve
-	first    bool         // it has the key, which no other run of the module can have meanwhile
+	first    bool         // the run has the key, which only one run of the module can have at a time
 	room     int64        // bytes of memory that the account holds for it, and that no instance has taken yet
 	least    int64        // bytes that its start needs, as far as is known
 	took     int64        // bytes that its last start took
-	ahead    bool         // it has had its turn before, and had too little room: it comes before others
+	ahead    bool         // the run has had its turn before, but had too little room, so it now comes before others
 }
 
 // fuel returns how much fuel the run may use; 0 means no limit.
@@ -56,8 +56,8 @@ func (r *run) burn(fuel int64) {
 	}
 }
 
-// patience returns until when the run may wait for what other calls hold. A run inside another call waits less long: meanwhile its outer call keeps
-// what it has, and others may be waiting for that.
+// patience returns the time until which the run may wait for what other calls hold. A run inside another call waits for less time: meanwhile its
+// outer call keeps what it has, and others may be waiting for that.
 func (r *run) patience() time.Time {
 	if r.Outer == nil {
 		return r.deadline

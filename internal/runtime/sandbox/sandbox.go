@@ -120,7 +120,7 @@ type Engine struct {
 	shedding sync.Mutex // held while code is dropped for lack of room
 	cooled   time.Time  // when the numbers of calls were last halved; guarded by shedding
 
-	unused, crowded atomic.Uint64 // how often code was dropped because it was not called for long, or for lack of room
+	unused, crowded atomic.Uint64 // how often code was dropped because it was not called for a long time, and how often for lack of room
 }
 
 const (
@@ -273,7 +273,7 @@ type State struct {
 	Code map[CodeState]int
 	// Snapshots is how many modules have been initialised, and Idle how many instances wait for a call.
 	Snapshots, Idle int
-	// Calls is how many calls run or wait, also for a compilation.
+	// Calls is how many calls run or wait. Some of them may wait for a compilation.
 	Calls int
 	// Memory, Mappings and CodeMemory are what all modules together use of the resources that Config bounds: bytes, mappings of the address space, and
 	// bytes of compiled code.
@@ -290,7 +290,8 @@ type State struct {
 	// compiling a module has failed.
 	Compiled, Loaded durations.Sum
 	CompileFailures  uint64
-	// Unused is how often code was dropped from memory because it had not been called for long, and Crowded how often for lack of room.
+	// Unused is how often code was dropped from memory because it had not been called for a long time. Crowded is how often code was dropped for
+	// lack of room.
 	Unused, Crowded uint64
 }
 

@@ -24,7 +24,7 @@ func TestSystemHasLess(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "the test can't start the process that it limits")
 	if testkit.Race(t) {
-		t.Skip("the race detector needs address space of its own, and ends the process where it gets none")
+		t.Skip("the race detector needs address space of its own, and ends the process if it gets none")
 	}
 	if os.Getenv("SANDBOX_SCARCE") == "" {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSystemHasLess$", "-test.v")

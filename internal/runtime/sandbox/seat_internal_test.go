@@ -45,8 +45,8 @@ func TestSeats(t *testing.T) {
 	}
 }
 
-// TestSeatsOfParties has one party call a computing tool many times at once, and another party once at a time. The latter gets more than each
-// call of the former.
+// TestSeatsOfParties has one party call a computing tool many times at once, and another party once at a time. Each call of the second party gets
+// a larger share of the processors than each call of the first.
 // Proves: Clients keep nobody out
 func TestSeatsOfParties(t *testing.T) {
 	t.Parallel()
@@ -82,7 +82,7 @@ func TestSeatsOfParties(t *testing.T) {
 	}
 	others := float64(done.Load()-before) / float64(n)
 	if t.Logf("while the quiet party made %d calls, each of the other's %d clients made %.1f", calls, n, others); others > calls/3 {
-		t.Error("that is more than a third as much")
+		t.Error("each of these clients made more than a third as many calls as the quiet party")
 	}
 	cancel()
 	all.Wait()
@@ -112,7 +112,7 @@ func TestNoSeat(t *testing.T) {
 	}
 }
 
-// TestSeatIsGivenBack has a guest wait for something after it has computed for long. Meanwhile others have its seat.
+// TestSeatIsGivenBack has a guest wait for something after it has computed for a long time. While it waits, other guests have its seat.
 // Proves: A tool stops
 func TestSeatIsGivenBack(t *testing.T) {
 	t.Parallel()

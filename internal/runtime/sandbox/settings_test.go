@@ -58,7 +58,7 @@ func TestSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer other.Close()
-		copy(with, "xxxx") // it belongs to the caller
+		copy(with, "xxxx") // the slice belongs to the caller, who may change it
 		tool := other.Tool("x", toolEnds, limits.Limits{})
 		for range 2 {
 			calls.Go(func() {
@@ -84,7 +84,7 @@ func TestSettings(t *testing.T) {
 	if again, err := p.With([]byte(all[1])); err != nil {
 		t.Error(err)
 	} else if again.Close(); len(l.starts) != 3 {
-		t.Error("the same settings are another program")
+		t.Error("the same settings make another program")
 	}
 }
 

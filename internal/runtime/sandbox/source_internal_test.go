@@ -29,7 +29,7 @@ func withNoise(t *testing.T, seed byte, size int, zeros bool) []byte {
 // Proves: Limits hold, one by one and in sum
 func TestSourcesAreCounted(t *testing.T) {
 	t.Parallel()
-	e, p := poolEngine(t, Config{Memory: 16 << 20}, "good/small") // so that modules have 4 MiB
+	e, p := poolEngine(t, Config{Memory: 16 << 20}, "good/small") // so that all modules together have 4 MiB
 	p.Close()
 	if held := e.SourceUse().Held; held != 0 {
 		t.Fatalf("%d bytes are counted before anything is loaded", held)
@@ -42,26 +42,26 @@ func TestSourcesAreCounted(t *testing.T) {
 	first := load(withNoise(t, 2, 1<<20, false))
 	again := load(withNoise(t, 2, 1<<20, false))
 	if held := e.SourceUse().Held; held < 2<<20 || held > 2<<20+4096 {
-		t.Errorf("%d bytes are counted of two modules of a mebibyte, one of them loaded twice", held)
+		t.Errorf("%d bytes are counted for two modules of a mebibyte each, one of them loaded twice", held)
 	}
 	second := load(withNoise(t, 3, 1<<20, false))
 	if held := e.SourceUse().Held; held < 3<<20 {
-		t.Errorf("%d bytes are counted of three", held)
+		t.Errorf("%d bytes are counted for three modules", held)
 	}
 	third := load(withNoise(t, 4, 1<<19, false))
 	full := withNoise(t, 5, 2<<20, false)
 	before := e.SourceUse().Held
 	var crowded *RoomError
 	if _, err := e.Load(full, abi1.Modules()...); !errors.As(err, &crowded) || !strings.Contains(err.Error(), "exceeds the limit of 4 MiB") || !strings.Contains(err.Error(), "server.memory") {
-		t.Errorf("got %v, want that there is no room", err)
+		t.Errorf("got %v, want an error that says there is no room", err)
 	}
 	if held := e.SourceUse().Held; held > before {
-		t.Errorf("%d bytes are counted after a module was refused, want %d at most", held, before)
+		t.Errorf("%d bytes are counted after a module was refused, want at most %d", held, before)
 	}
 	if zeros.module.code.Source().Unpacked() != nil {
 		t.Error("compressing modules has not made room")
 	}
-	replaced := load(withNoise(t, 6, 1<<20, true)) // it is compressed at once if there is no room for all of it
+	replaced := load(withNoise(t, 6, 1<<20, true)) // this module is compressed at once, since there is no room for it uncompressed
 	for _, p := range []*Program{zeros, first, again, second, third, replaced} {
 		p.Close()
 	}

@@ -33,7 +33,7 @@ func (m *module) make(r *run) (*instance, error) {
 		m.mu.Lock()
 		s, starting := m.snapshot, m.starting
 		needs := m.startRoom(r, m.shape.memory)
-		again := s != nil && s.size() > r.limits.Memory // the start used what it was allowed to; perhaps it can do with less
+		again := s != nil && s.size() > r.limits.Memory // the first start took more than this run may use; perhaps the module can do with less
 		if s != nil && !again {
 			needs = m.callRoom(r, s, m.overhead())
 		}
@@ -52,7 +52,7 @@ func (m *module) make(r *run) (*instance, error) {
 			r.retire(m.engine)
 			err = r.await(m.engine, starting)
 		case !ready:
-			if err = r.claim(ctx, m.engine, needs); err != nil { // otherwise look again: much may have happened
+			if err = r.claim(ctx, m.engine, needs); err != nil { // after a successful wait, look at everything again: much may have changed
 				r.needed(0) // each time that there is no room, less is expected
 				m.code.starts.note(0)
 			}
@@ -86,8 +86,8 @@ func tooLarge(needs, limit int64) *Error {
 	return &Error{Outcome: ToolMemory, Message: fmt.Sprintf("The tool needs %s of memory to start; its limit is %s.", text.Size(needs), text.Size(limit))}
 }
 
-// first makes the snapshot from which the instances of calls are made. One run at a time does this; others wait for m.starting. It returns an
-// instance only if no snapshot was made of what has started.
+// first makes the snapshot from which the instances of calls are made. One run at a time does this; others wait for m.starting. It returns the
+// started instance only if it made no snapshot of it.
 func (m *module) first(ctx context.Context, code *foundry.Native, r *run) (i *instance, err error) {
 	var s *snapshot
 	defer func() {
@@ -114,8 +114,8 @@ func (m *module) first(ctx context.Context, code *foundry.Native, r *run) (i *in
 func (m *module) capture(r *run, i *instance) (*snapshot, error) {
 	taken, err := i.takeSnapshot()
 	if err == nil {
-		// The snapshot is no larger than the memory that it was made from, and takes over that memory's room in the account. If it had to wait for room, it
-		// would not be counted meanwhile.
+		// The snapshot is no larger than the memory that it was made from, and takes over that memory's room in the account. If the snapshot had
+		// to wait for room of its own, it would not be counted while it waits.
 		i.claimed -= taken.resident()
 		m.code.starts.note(r.took + taken.resident())
 	}
@@ -171,8 +171,8 @@ func (m *module) attempt(ctx context.Context, r *run, code *foundry.Native, base
 	}
 }
 
-// startedAgain is started for a module of which no snapshot can be made, or not within the run's limits. A start in a call uses the outer call's
-// fuel: otherwise a call with little fuel left could have others work for it.
+// startedAgain is like started, for a module of which no snapshot can be made, or whose snapshot exceeds the run's limits. A start in a call uses
+// the outer call's fuel: otherwise a call with little fuel left could have others work for it.
 func (m *module) startedAgain(ctx context.Context, code *foundry.Native, r *run) (*instance, error) {
 	i, err := m.started(ctx, code, r)
 	r.burn(r.started)
@@ -335,7 +335,7 @@ const instanceSize = 32 << 10
 
 // overhead returns what an instance of the module takes in addition to its memory, in bytes.
 func (m *module) overhead() int64 {
-	const element, reference, global, segment = 40, 8, 120, 24 // what wazero allocates for each
+	const element, reference, global, segment = 40, 8, 120, 24 // the bytes that wazero allocates for each
 	r := m.code.Native().Rewritten
 	return instanceSize + element*int64(r.Elements) + reference*int64(r.TableMost) + global*int64(r.AllGlobals) + segment*int64(r.DataSegments)
 }
@@ -345,7 +345,7 @@ func (m *module) overhead() int64 {
 func (m *module) instantiate(ctx context.Context, r *run, code *foundry.Native, s *snapshot, bytes int64) (*instance, error) {
 	defer m.engine.drop(s) // the instance has a hold of its own
 	i, err := m.allot(ctx, r, code, s, bytes)
-	if scarce(err) { // other programs leave the system less than the account knows
+	if scarce(err) { // other processes may leave less than the account assumes
 		m.engine.reclaim(nil, account.Mappings, m.engine.account.Most(account.Mappings, false))
 		i, err = m.allot(ctx, r, code, s, bytes)
 	}
@@ -381,7 +381,7 @@ func (m *module) allot(ctx context.Context, r *run, code *foundry.Native, s *sna
 		}
 		i.release() // also after a panic
 		if i.memory.linear != nil {
-			_ = i.memory.linear.Free() // after the more important error
+			_ = i.memory.linear.Free() // its error matters less than the one that is returned
 		}
 	}()
 	if err := i.build(m, code); err != nil {

@@ -17,8 +17,8 @@ type lines struct {
 	tool     string
 	listener hostcall.Listener // nil: nobody listens
 	left     int               // lines that may still be written
-	dropped  bool              // it was logged that there were more
-	secret   bool              // it was logged that a secret was removed
+	dropped  bool              // a log line has said that there were more lines
+	secret   bool              // a log line has said that a secret was removed
 }
 
 // Log writes one line to the engine's log and passes it to the listener. It returns false once the run has written all its lines.
@@ -38,8 +38,8 @@ func (c *call) Log(level slog.Level, source string, line []byte) bool {
 	return true
 }
 
-// Line takes one of the run's remaining lines, and one from each call around it. It returns false if none is left, and logs that once. Otherwise a
-// tool that calls others could have them write without end.
+// Line takes one of the run's remaining lines, and one from each call around it. If the outer calls did not pay, too, a tool could have the tools
+// that it calls write without end. Line returns false if no line is left, and logs that once.
 func (c *call) Line() bool {
 	l := &c.lines
 	if l.left > 0 {
@@ -100,7 +100,7 @@ func (c *call) Count(u hostcall.Use) {
 	}
 }
 
-// Tally counts in the outermost call: what is allowed once in a call is not allowed again in each call inside it.
+// Tally keeps its count in the outermost call: what is allowed once in a call is not allowed again in each call inside it.
 func (c *call) Tally(key any, n int) int {
 	if c.outer != nil {
 		return c.outer.Tally(key, n)

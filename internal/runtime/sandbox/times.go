@@ -33,7 +33,7 @@ func (c *clock) now() (t time.Time) {
 	return t
 }
 
-// turned records that the call has waited for a place since a time, and compiled that it has waited for code.
+// turned records that the call has waited for a place since the given time. compiled does the same for a wait for code.
 func (c *clock) turned(since time.Time) {
 	if c != nil {
 		c.turn += time.Since(since)
@@ -56,7 +56,7 @@ func (c *clock) tick() {
 
 func (c *clock) times(begun time.Time) Times {
 	t := Times{Turn: c.turn, Compile: c.compile}
-	if c.phases == 0 { // it has ended before
+	if c.phases == 0 { // the call ended before it was ready
 		t.Ready = time.Since(begun)
 	}
 	for i, phase := range []*time.Duration{&t.Ready, &t.Run, &t.Reset}[:c.phases] {

@@ -54,7 +54,7 @@ func (t *Tool) Limits() limits.Limits { return t.limits }
 type CallSpec struct {
 	// Input is the arguments, JSON. It is not kept.
 	Input []byte
-	// Principal is on whose behalf the tool runs. Functions that the tool imports can read it. It may be nil, and may be a Party.
+	// Principal is whoever the tool runs on behalf of. Functions that the tool imports can read it. It may be nil, and may be a Party.
 	Principal fmt.Stringer
 	// Outer is the call inside which this one is made; nil for a client's call. This call ends no later than the outer one, uses no more fuel than the
 	// outer one has left, and counts as a part of it.

@@ -69,7 +69,7 @@ func TestOutputIsTheCallers(t *testing.T) {
 	}
 }
 
-// TestNothingLeaks counts calls in memory, in a global and in a table, of tools some of whose other calls break.
+// TestNothingLeaks calls tools that count their calls in memory, in a global and in a table, while other calls of them break.
 func TestNothingLeaks(t *testing.T) {
 	t.Parallel()
 	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/good/echo"))
@@ -137,7 +137,7 @@ func TestQueue(t *testing.T) {
 		t.Parallel()
 		tool := p.Tool("sleep", 4, limits.Limits{Concurrency: 1, Queue: 250, Timeout: 300 * time.Millisecond})
 		begun := time.Now()
-		occupy(t, tool, 250).Wait() // they would take 75 s if their waiting did not count
+		occupy(t, tool, 250).Wait() // the calls would take 75 s if waiting did not count towards their time limit
 		if took := time.Since(begun); took > time.Minute {
 			t.Errorf("250 calls with a limit of 300 ms took %v", took)
 		}
@@ -292,9 +292,9 @@ func TestTimes(t *testing.T) {
 	}{
 		{"good/small", true, true, true, limits.Limits{}},
 		{"good/echo", true, true, false, limits.Limits{}},                                         // sets a table
-		{"good/fresh", true, true, false, limits.Limits{}},                                        // it is never reset in place
-		{"hostile/spin", true, true, false, limits.Limits{Timeout: 50 * time.Millisecond}},        // is closed
-		{"hostile/start_spin", true, false, false, limits.Limits{Timeout: 50 * time.Millisecond}}, // its time ends before that
+		{"good/fresh", true, true, false, limits.Limits{}},                                        // the instance is never reset in place
+		{"hostile/spin", true, true, false, limits.Limits{Timeout: 50 * time.Millisecond}},        // the instance is closed
+		{"hostile/start_spin", true, false, false, limits.Limits{Timeout: 50 * time.Millisecond}}, // the call's time ends before its run begins
 	} {
 		p := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/"+c.fixture))
 		if err := p.Compile(t.Context()); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// useEngine returns an engine whose toy runs the function use in each call.
+// useEngine returns an engine whose toy function runs use in each call.
 func useEngine(t *testing.T, c sandbox.Config, use func(c *hostcall.Call)) *sandbox.Engine {
 	touch := func(c *hostcall.Call, stack []uint64) {
 		if stack[0] = 0; c.Serving() {
@@ -91,7 +91,7 @@ func TestUsedIsFiltered(t *testing.T) {
 	}
 }
 
-// TestRefusedUses refuses a call a million uses. All are counted, and one use of each capability has a line, once in a client's call.
+// TestRefusedUses refuses a call a million uses. All are counted, but each capability has only one log line in each client's call.
 func TestRefusedUses(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
@@ -170,7 +170,7 @@ func TestHold(t *testing.T) {
 		t.Errorf("held %d bytes before, %d during and %d in the end, want %d more than before", before, during, given, part)
 	}
 	slack := int64(0)
-	if testkit.Emulated() { // an emulator's own page faults make the reset search, and then what paranoid mode has read is counted
+	if testkit.Emulated() { // an emulator's own page faults make the reset search memory, so what paranoid mode has read is counted, too
 		slack = 64 << 10
 	}
 	if after := e.State().Memory.Held; after < before || after > before+slack {

@@ -22,7 +22,7 @@ func full(t *testing.T, p *Program) {
 	p.module.code.Native().Rewritten.Data = []instrument.DataSegment{{Content: content}}
 }
 
-// A snapshot of such a module, and an instance in a call.
+// The bytes of a snapshot of such a module, and of an instance in a call.
 const (
 	fullSnapshot = pageSize
 	fullInstance = pageSize + instanceSize

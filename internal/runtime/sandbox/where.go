@@ -42,7 +42,7 @@ func (i *instance) where() string {
 	i.memory.limit = int64(len(i.memory.linear.Bytes()))
 	var stack [1]uint64
 	if i.invoke(f, stack[:]) != nil {
-		return "" // whatever happens here, the reason for the end is known
+		return "" // whatever goes wrong here, the reason for the guest's end is already known
 	}
 	c.filter, c.principal = before.filter, before.principal
 	place := i.placeAt(uint32(stack[0]))

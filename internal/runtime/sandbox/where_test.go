@@ -36,7 +36,7 @@ func TestWhere(t *testing.T) {
 			t.Parallel()
 			for limit, l := range map[string]limits.Limits{
 				"The tool ran for more than its limit of 1000000 instructions": {Timeout: time.Minute, Fuel: 1_000_000},
-				"The tool ran longer than its limit of 1s":                     {Timeout: time.Second}, // on a busy machine, the guest begins late
+				"The tool ran longer than its limit of 1s":                     {Timeout: time.Second}, // enough for a late start on a busy machine
 			} {
 				var heard listener
 				began := time.Now()
@@ -56,7 +56,7 @@ func TestWhere(t *testing.T) {
 	}
 }
 
-// TestWhereIsPaidFor has a guest compute for as long as it may when it is asked, inside another call.
+// TestWhereIsPaidFor asks a guest in an inner call where it was. The guest computes for as long as it may, and the outer call pays.
 func TestWhereIsPaidFor(t *testing.T) {
 	t.Parallel()
 	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/hostile/where"))

@@ -14,7 +14,7 @@ func TestQueueIsNotScanned(t *testing.T) {
 	s := New(1, 1<<30)
 	s.overrun = time.Hour
 	begin := make(chan struct{})
-	for _, takes := range []time.Duration{time.Hour, 0} { // one in each place for costly jobs and for cheap ones
+	for _, takes := range []time.Duration{time.Hour, 0} { // fill the place for costly jobs and the place for cheap ones
 		s.Add(&Job{Time: takes, Run: func() { <-begin }, Cancel: func() {}})
 	}
 	done := make(chan struct{}, many)
@@ -41,6 +41,6 @@ func TestQueueIsNotScanned(t *testing.T) {
 	compared := s.cheap.compared + s.costly.compared
 	t.Logf("%.1f comparisons a job", float64(compared)/many)
 	if most := 4 * many * bits.Len(many); compared > most {
-		t.Errorf("%d comparisons for %d jobs, want %d at most", compared, many, most)
+		t.Errorf("%d comparisons for %d jobs, want at most %d", compared, many, most)
 	}
 }

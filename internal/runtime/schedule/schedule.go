@@ -45,8 +45,8 @@ func (j *Job) before(other *Job) bool {
 	return cmp.Or(cmp.Compare(j.class(), other.class()), cmp.Compare(j.Order, other.Order)) < 0
 }
 
-// hurry gives a job its turn. The job that has waited longest comes first, and a cheaper job comes earlier by as much time as it saves. A turn is
-// never put off, so each job's turn comes, however many others come.
+// hurry gives a job its turn. The job that has waited longest comes first, but a job that is cheaper by some time counts as having waited that
+// much longer. A turn is never put off, so each job's turn comes, however many others come.
 func (j *Job) hurry() {
 	if j.turn.IsZero() {
 		j.turn = time.Now().Add(max(j.Time, cheapTime))

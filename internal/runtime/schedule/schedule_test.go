@@ -21,7 +21,7 @@ type log struct {
 
 func newLog() *log { return &log{ended: map[string]time.Duration{}, start: time.Now()} }
 
-// job returns a job that takes as long as predicted, and late longer.
+// job returns a job that is predicted to take a time, and takes that time plus late.
 func (l *log) job(name string, order uint64, takes time.Duration, bytes int64, late time.Duration) *schedule.Job {
 	return &schedule.Job{Order: order, Time: takes, Bytes: bytes, Cancel: func() {}, Run: func() {
 		l.mu.Lock()
@@ -45,7 +45,7 @@ func (l *log) end(t *testing.T, name string, most time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if got, ok := l.ended[name]; !ok || got > most {
-		t.Errorf("%s ended after %v (%t), want %v at most", name, got, ok, most)
+		t.Errorf("%s ended after %v (%t), want at most %v", name, got, ok, most)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestNobodyStarves has clients wait for one module after another, in random order, all of which were queued before. Each client waits only for the
+// TestNobodyStarves queues many modules. Then clients wait for one of these after another, in random order. Each client waits only for the
 // jobs of the other clients, not for everything that was queued before.
 func TestNobodyStarves(t *testing.T) {
 	t.Parallel()
@@ -174,7 +174,7 @@ func TestNobodyStarves(t *testing.T) {
 							s.Hurry(jobs[n])
 							<-done[n]
 							if took := time.Since(began); took > test.most {
-								t.Errorf("a client waits %v for module %d, want %v at most", took, n, test.most)
+								t.Errorf("a client waits %v for module %d, want at most %v", took, n, test.most)
 							}
 						}
 					})
@@ -187,7 +187,7 @@ func TestNobodyStarves(t *testing.T) {
 	}
 }
 
-// TestLongComesAtLast has a long job wait while shorter ones that somebody waits for, too, come faster than they can be done.
+// TestLongComesAtLast has somebody wait for a long job, while shorter jobs that others wait for arrive faster than they can be done.
 func TestLongComesAtLast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -272,7 +272,7 @@ func TestOverrun(t *testing.T) {
 	})
 }
 
-// TestClose returns jobs that have not begun, refuses further ones, and reports when the rest has ended.
+// TestClose closes a scheduler. It must cancel jobs that have not begun, refuse further ones, and report when the rest have ended.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

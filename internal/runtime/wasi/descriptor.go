@@ -81,7 +81,7 @@ func fileStat(c *hostcall.Call, stack []uint64) {
 // maxVectors is the most buffers in one read or write, called IOV_MAX elsewhere.
 const maxVectors = 1024
 
-// fdRead gives a plain WASI program its input, and a reactor nothing. A file is read from the end of the previous read on.
+// fdRead gives a plain WASI program its input, and a reactor nothing. A read of a file begins where the previous read ended.
 func fdRead(c *hostcall.Call, stack []uint64) {
 	if uint32(stack[0]) == 0 {
 		stack[0] = readInput(c, stack)

@@ -43,7 +43,7 @@ type Tree interface {
 	Close() error
 }
 
-// Guests find "/" open. It is there in a start, too, though empty, and whatever the grant: C libraries and Go check only once which directories are
+// Guests find "/" open, whatever they are granted. In a start it is open, too, but empty: C libraries and Go check only once which directories are
 // open, and a snapshot keeps what they found.
 const (
 	rootFD   = 3

@@ -101,7 +101,7 @@ func TestVectors(t *testing.T) {
 			t.Errorf("%s: the call goes on", name)
 		}
 	}
-	// The second buffer lies over the list. The list counts as it was before it was overwritten.
+	// The second buffer overlaps the list of buffers. The read must use the list as it was before the read overwrote it.
 	g.Call("fd_seek", fd, 0, 0, wasitest.Result)
 	g.Vectors(8, 1<<20-wasitest.Buffer-8)
 	copy(g.Memory[wasitest.List:], []byte{wasitest.List, 0, 0, 0, 16, 0, 0, 0})
@@ -154,7 +154,7 @@ func TestDirectoriesAreNoFiles(t *testing.T) {
 		t.Errorf("read %q", got)
 	}
 	if _, errno := g.OpenAt(dir, 1, "../many/file-000", 0, 2); errno != notCapable {
-		t.Errorf("open beside a directory that is open: got %d, want %d", errno, notCapable)
+		t.Errorf("open outside a directory that is open: got %d, want %d", errno, notCapable)
 	}
 	for name, params := range map[string][]uint64{
 		"fd_read": {file, list, count, wasitest.Result}, "fd_fdstat_get": {file, wasitest.Result}, "fd_filestat_get": {file, wasitest.Result},
@@ -165,7 +165,7 @@ func TestDirectoriesAreNoFiles(t *testing.T) {
 	}
 }
 
-// TestEntries reads directories with buffers of all sizes, from cookies that it was given and from others.
+// TestEntries reads directories with buffers of all sizes. It begins at cookies that earlier reads have returned, and at others.
 func TestEntries(t *testing.T) {
 	t.Parallel()
 	var many []string
@@ -186,7 +186,7 @@ func TestEntries(t *testing.T) {
 	entries, _, _ := g.ReadDir(fd, 0, 1<<18)
 	for _, i := range []int{299, 0, 150, 63, 64, 65, 1} {
 		if got, _, errno := g.ReadDir(fd, entries[i].Next, 100); errno != success || i+1 < 300 && got[0].Name != many[i+1] || i+1 == 300 && len(got) > 0 {
-			t.Errorf("behind %s: got %v (%d)", many[i], got, errno)
+			t.Errorf("after %s: got %v (%d)", many[i], got, errno)
 		}
 	}
 	other, _ := g.Open("many")

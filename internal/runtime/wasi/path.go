@@ -46,7 +46,7 @@ func locate(c *hostcall.Call, fd, ptr, length uint64) (at place, errno uint64) {
 		return at, errnoNameTooLong
 	}
 	given := string(c.View(ptr, length))
-	elements := strings.Count(given, "/") // counted before ".." removes any, since these take time, too
+	elements := strings.Count(given, "/") // counted before ".." removes any, since the removed elements take time, too
 	c.Charge(costPath + costElement*elements + len(given)*costByte)
 	if at.name, at.slash, errno = resolve(d.name, given); errno != errnoSuccess || at.name == "." {
 		return at, errno

@@ -17,7 +17,7 @@ const maxOpen = 64
 type process struct {
 	streams
 	grant *Permission   // nil: nothing is granted
-	open  []*descriptor // from rootFD on; a closed one is nil. While it is empty, no function has needed files
+	open  []*descriptor // from rootFD on; a closed one is nil. Empty until a function needs files
 	trees map[string]Tree
 	piece []byte // what was read from a file, before it is copied to the guest
 }

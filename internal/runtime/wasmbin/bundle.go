@@ -127,7 +127,7 @@ func (m *Module) Constant(name string) (value uint32, ok bool) {
 		r.constant()
 	}
 	r.globalType()
-	// An imported global has no value here. The reader is then at its end, or at another global.
+	// For an imported global, the reader is now at its end or at another global. Whatever it reads is not that global's value.
 	value, ok = r.I32Constant()
 	return value, ok && index >= imported
 }
@@ -162,7 +162,7 @@ func (m *Module) AppendData(address uint32, content []byte) ([]byte, error) {
 	segment = AppendU32(append(segment, opcode.End), uint32(len(content)))
 	segment = append(segment, content...)
 
-	out := append(make([]byte, 0, len(m.data)+len(segment)+16), Header...) // 16: at most so many bytes are added to the counts and sizes
+	out := append(make([]byte, 0, len(m.data)+len(segment)+16), Header...) // 16: the counts and sizes grow by at most that many bytes
 	r := &Reader{Data: m.data, Pos: len(Header), End: len(m.data)}
 	found := false
 	for r.Left() > 0 {

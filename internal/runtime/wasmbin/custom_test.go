@@ -144,7 +144,7 @@ func TestSum(t *testing.T) {
 		}
 	}
 	if changed < 3 {
-		t.Errorf("%d changed modules are valid, want the data's three at least", changed)
+		t.Errorf("%d changed modules are valid, want at least 3, those with changed data", changed)
 	}
 }
 

@@ -26,7 +26,7 @@ func FuzzParse(f *testing.F) {
 		m, err := wasmbin.Parse(module)
 		if err != nil {
 			if m != nil {
-				t.Errorf("got %+v beside the error %v", m, err)
+				t.Errorf("got %+v along with the error %v", m, err)
 			}
 			return
 		}
@@ -54,7 +54,7 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("the sections end at %d of %d", end, len(module))
 		}
 		_, _ = m.Features()     // it may return an error, but must not panic
-		_ = compiles(r, module) // it may refuse it, but must not panic
+		_ = compiles(r, module) // wazero may refuse the module, but must not panic
 	})
 }
 

@@ -98,7 +98,7 @@ var refused = map[string]struct {
 	"section too long":                  {module(section(1, vec(), b(0))), "1 bytes are left over"},
 	"wrong order":                       {module(imports, types), "import section"},
 	"order":                             {module(section(3, vec()), section(2, vec())), "import section, offset 0xb: the section comes too late"},
-	"data count behind code":            {module(section(10, vec()), section(12, b(0))), "comes too late"},
+	"data count after code":             {module(section(10, vec()), section(12, b(0))), "comes too late"},
 	"twice":                             {module(types, types), "a second type section"},
 	"two name sections":                 {module(names, names), `a second "name" section`},
 	"tag section":                       {module(section(13, vec())), "tag sections are not supported"},
@@ -186,8 +186,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// A count without enough bytes behind it costs no memory, and any other count no more than its bytes. The test is not parallel, since it
-// measures allocations.
+// A count that exceeds the bytes after it costs no memory. Any other count costs no more memory than those bytes. The test is not parallel, since
+// it measures allocations.
 func TestParseAllocatesNothingForNothing(t *testing.T) {
 	for name, c := range refused {
 		var before, after runtime.MemStats

@@ -113,7 +113,7 @@ func (r *Reader) readHeader() {
 	r.Pos = len(Header)
 }
 
-// next reads the header of a section and moves behind the section. If the header is wrong, it sets r.Err.
+// next reads the header of a section and moves past the section. If the header is wrong, it sets r.Err.
 func (r *Reader) next() section {
 	r.Section = ""
 	s := section{start: r.Pos}

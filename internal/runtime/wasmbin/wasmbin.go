@@ -37,7 +37,7 @@ type Module struct {
 	imported  int  // number of imported functions
 	bodies    int  // number of function bodies
 	segments  int  // number of data segments
-	announced int  // number of data segments by the data count section, or -1
+	announced int  // number of data segments according to the data count section, or -1
 }
 
 // Parse checks a module: its header, the order and sizes of its sections, every count, and the indices in its declarations. It accepts what the

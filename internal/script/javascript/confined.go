@@ -127,7 +127,7 @@ func (m *modules) readConfined(name string) ([]byte, error) {
 	return content, nil
 }
 
-// contentOf returns the content of a file below the root, or the beginning of it if that is too much.
+// contentOf returns the content of a file below the root. If the content is larger than maxFile, it returns only the beginning.
 func (m *modules) contentOf(name string) ([]byte, error) {
 	if m.isGiven(name) {
 		return m.content, nil
@@ -159,7 +159,7 @@ func (m *modules) isFile(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// cause removes from an error where on this machine a file is.
+// cause returns an error without the path of a file on this machine.
 func cause(err error) error {
 	if wrapped := (*fs.PathError)(nil); errors.As(err, &wrapped) {
 		return wrapped.Err

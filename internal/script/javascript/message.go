@@ -34,7 +34,7 @@ func messages(m *modules, all []api.Message) string {
 // unresolved matches esbuild's message about an import that leads nowhere.
 var unresolved = regexp.MustCompile(`^Could not resolve "([^"]+)"$`)
 
-// remedied adds to the message about an import that leads nowhere what to do.
+// remedied returns a message, and adds what to do if it is about an import that leads nowhere.
 func remedied(message string) string {
 	found := unresolved.FindStringSubmatch(message)
 	switch {

@@ -85,7 +85,7 @@ func (m *modules) keep(path, original string) {
 	m.originals[m.relative(path)] = original
 }
 
-// relative is shown for a file's path as esbuild's plugins see it.
+// relative is like shown, but takes a file's path in the form in which esbuild passes it to plugins.
 func (m *modules) relative(file string) string {
 	if m.root == nil {
 		if relative, err := filepath.Rel(m.folder, file); err == nil {
@@ -100,7 +100,7 @@ func (m *modules) shown(source string) string {
 	source = strings.TrimPrefix(source, confined+":")
 	for _, space := range []string{absent, inNode} {
 		if name, ok := strings.CutPrefix(source, space+":"); ok {
-			return "node_modules/node:" + strings.TrimPrefix(name, "node:") // like a package, not like the author's own files
+			return "node_modules/node:" + strings.TrimPrefix(name, "node:") // shown like a file of a package, not like one of the author's own
 		}
 	}
 	if m.root != nil {

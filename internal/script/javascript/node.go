@@ -85,7 +85,7 @@ func (m *modules) setupNode(b api.PluginBuild) {
 // resolveBuiltin finds a replacement for a module of Node: a package with that name, if one is installed, or one of standIns.
 func (m *modules) resolveBuiltin(b api.PluginBuild, args api.OnResolveArgs) (api.OnResolveResult, error) {
 	if args.PluginData == absent {
-		return api.OnResolveResult{}, nil // this plugin itself asked: esbuild should answer
+		return api.OnResolveResult{}, nil // this plugin's own call of Resolve: leave it to esbuild
 	}
 	name := strings.TrimPrefix(args.Path, "node:")
 	if m.root != nil {
@@ -96,7 +96,7 @@ func (m *modules) resolveBuiltin(b api.PluginBuild, args api.OnResolveArgs) (api
 		found := b.Resolve(name, api.ResolveOptions{Importer: args.Importer, ResolveDir: args.ResolveDir, Kind: args.Kind, PluginData: absent})
 		if len(found.Errors) == 0 {
 			if name == args.Path {
-				return api.OnResolveResult{}, nil // there is one, or the importing package does without
+				return api.OnResolveResult{}, nil // a package is installed, or the importing package can do without the module
 			}
 			return api.OnResolveResult{Path: found.Path, Namespace: found.Namespace}, nil
 		}

@@ -17,7 +17,7 @@ func withoutNamespace(source string) (rewritten string, changed bool) {
 		return source, false
 	}
 	part := func(i int) string { return source[found[2*i]:found[2*i+1]] }
-	whole := part(1) + "* as z" + strings.Replace(part(3), "from ", "from", 1) // as long as "{ z } from "
+	whole := part(1) + "* as z" + strings.Replace(part(3), "from ", "from", 1) // has the same length as with "{ z } from ", so columns stay the same
 	if found[4] >= 0 {
 		whole += "; import {" + part(2) + "}" + part(3)
 	}

@@ -140,7 +140,7 @@ func (d *disk) read(path string) ([]byte, error) {
 	return data, nil
 }
 
-// contentOf returns the content of a regular file, or the beginning of it if that is too much.
+// contentOf returns the content of a regular file, or only the beginning if there is too much.
 func (d *disk) contentOf(path string) ([]byte, error) {
 	if d.content != nil && path == d.script {
 		return d.content, d.look(path)
@@ -185,7 +185,7 @@ func (d *disk) holdsModules(path string) bool {
 
 func (d *disk) holdsModulesBelow(path string) bool { return d.isFolder(path) && d.holdsModules(path) }
 
-// cause removes from an error where on this machine a file is.
+// cause returns an error without the path of a file on this machine.
 func cause(err error) error {
 	if wrapped := (*fs.PathError)(nil); errors.As(err, &wrapped) {
 		return wrapped.Err

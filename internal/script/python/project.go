@@ -22,7 +22,7 @@ type project struct {
 	Dependencies []string
 	// Offered are the libraries of the whole project, if it lists none for its tools. A tool gets those that its script imports.
 	Offered []string
-	// Pure names libraries whose compiled parts are left out, because they work without.
+	// Pure names libraries whose compiled parts are left out, because the libraries work without these parts.
 	Pure []string
 }
 

@@ -59,7 +59,7 @@ type collector struct {
 	files   []engine.File
 	taken   map[string]bool // names in files
 	known   map[string]bool // modules that were already looked for
-	// offered has, by imported name, functions that load the libraries that are added when something imports them.
+	// offered maps the names of imports to functions. When something imports a name, its function loads the libraries that have it.
 	offered map[string]func() error
 }
 

@@ -291,7 +291,7 @@ func TestInputs(t *testing.T) {
 	}
 	for _, want := range []string{"hello.py", "a.py", "later.py", "later/__init__.py", "pyproject.toml"} {
 		if !slices.Contains(inputs, filepath.Join(folder, want)) {
-			t.Errorf("got %q, want %s among it", inputs, want)
+			t.Errorf("got the inputs %q, want them to include %s", inputs, want)
 		}
 	}
 }

@@ -117,9 +117,9 @@ func (m *mapped) copyTo(w io.Writer) (n int64, err error) {
 	return n, err
 }
 
-// Restore checks a backup whole, and then puts a copy of it in place of the state in a directory. The previous file is kept beside it, under the name
-// that is returned, or "" if there was none. If a server uses either file, the error wraps ErrLocked. note may write into the copy before it is put
-// in place; if note fails, nothing is restored. note may be nil.
+// Restore checks all of a backup, and then puts a copy of it in place of the state in a directory. The previous file is kept beside it, under the
+// name that is returned, or "" if there was none. If a server uses either file, the error wraps ErrLocked. note may write into the copy before it
+// is put in place; if note fails, nothing is restored. note may be nil.
 func Restore(backup, dir string, o Options, note func(*Store) error) (kept string, err error) {
 	from, err := OpenFile(backup, o.Forms)
 	if err != nil {

@@ -153,7 +153,7 @@ func TestRestore(t *testing.T) {
 	if _, err := local.Restore(filepath.Join(dir, fileName), dir, local.Options{}, nil); err == nil || !strings.Contains(err.Error(), "is the state itself") {
 		t.Errorf("restore from itself: %v", err)
 	}
-	write(t, filepath.Join(dir, fileName), []byte("damaged")) // this is what backups are for
+	write(t, filepath.Join(dir, fileName), []byte("damaged")) // a damaged state must not prevent a restore
 	if third, err := local.Restore(path, dir, local.Options{}, nil); err != nil || third == "" {
 		t.Errorf("in place of a damaged one: %q, %v", third, err)
 	}

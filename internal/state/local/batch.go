@@ -23,15 +23,15 @@ type batch struct {
 }
 
 // A page of the file holds several entries, and is written again as a whole if one of them changes. A leaf of bbolt has up to four entries of any
-// size, and more if they fit into a page. All that will be written is in memory until then, where no account counts it, and other writes wait. So a
-// batch is bounded by the size of its pages, not only by its entries: a byte that is set beside large values costs megabytes.
+// size, and more if they fit into a page. Until a batch is written, all of its pages are in memory, where no account counts them, and other writes
+// wait. So a batch is bounded by the size of its pages, not only by its entries: a byte that is set beside large values costs megabytes.
 const (
 	maxRewrites = 8 << 20
 	leafEntries = 4
 	leafBytes   = 4 << 10
 )
 
-// full reports whether the batch has rewritten as much as is allowed. The first before bytes don't count.
+// full reports whether the batch has rewritten as many bytes as it may, not counting the number of bytes in before.
 func (b *batch) full(before int) bool { return b.rewrites-before >= maxRewrites }
 
 // rewrite counts the bytes that are written again when the entry of a key is added or removed: all that may be in its leaf.
@@ -106,7 +106,7 @@ func (b *batch) apply(w *write) (outcome, error) {
 	return outcome{}, nil
 }
 
-// open returns a space. If it was never written to, create says whether it is created.
+// open returns a space. If the space was never written to, open creates it only if create is true.
 func (b *batch) open(name string, create bool) (*opened, error) {
 	s := b.spaces[name]
 	if s == nil {

@@ -96,7 +96,8 @@ func TestBroken(t *testing.T) {
 				})
 			}
 			space := store.Space("a")
-			// A commit that is under way while the file is overwritten may combine both into one intact file, and then nobody can tell.
+			// If the file is overwritten during a commit, the backup and the commit may together make an intact file. Then nobody can tell that
+			// anything happened.
 			var writing sync.RWMutex
 			for range 6 {
 				use(func(i int) error {
@@ -137,14 +138,14 @@ func TestBroken(t *testing.T) {
 			}
 			within(t, "uses of a broken store", users.Wait)
 			if err := store.Broken(); err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "restart the server") {
-				t.Errorf("got that it is broken because of %v, want %q, and what to do", err, test.want)
+				t.Errorf("the reason why the store is broken is %v, want %q, and what to do", err, test.want)
 			}
 			if n := strings.Count(log.String(), "has lost the state"); n != 1 {
 				t.Errorf("that was logged %d times: %s", n, log.String())
 			}
 			within(t, "closing a broken store", func() {
 				if err := store.Close(); err == nil {
-					t.Error("a broken store is closed as if all were well")
+					t.Error("closing a broken store returns no error")
 				}
 			})
 			if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700), os.WriteFile(path, backup, 0o600)); err != nil {
@@ -219,12 +220,12 @@ func TestRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.Set(t.Context(), "new", nil, state.Any, state.SetOptions{}); !errors.Is(err, state.ErrUnavailable) || !strings.Contains(err.Error(), "its last transaction is not the last one written") {
-		t.Errorf("set: got %v, want that the file was changed", err)
+		t.Errorf("set: got %v, want an error that says the file was changed", err)
 	}
 	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, backup) {
 		t.Errorf("the backup was written to: %v", err)
 	}
 	if err := store.Close(); err == nil {
-		t.Error("it is closed as if all were well")
+		t.Error("closing the overwritten store returns no error")
 	}
 }

@@ -10,7 +10,7 @@ import (
 type fault struct{ cause any }
 
 func (f *fault) Error() string {
-	if _, ok := f.cause.(runtime.Error); ok { // its text says nothing about the file
+	if _, ok := f.cause.(runtime.Error); ok { // the runtime error's text says nothing about the file
 		return ErrDamaged.Error() + " (it points to a place without data, as if it had been cut off or overwritten)"
 	}
 	return fmt.Sprintf("%v (reading it failed: %v)", ErrDamaged, f.cause)

@@ -26,9 +26,9 @@ var (
 type Deferred struct {
 	directory string
 	options   Options
-	opened    chan struct{} // closed once the store is open, or never will be
+	opened    chan struct{} // closed once the store is open, or can never be opened
 
-	mu     sync.Mutex // also held while the file is opened: all callers must wait for that
+	mu     sync.Mutex // also held while the file is opened, so that all callers wait until it is open
 	store  *Store     // nil: not opened yet
 	failed error      // error of the last attempt
 	next   time.Time  // the time of the next attempt; zero means never, if failed is set

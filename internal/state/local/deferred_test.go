@@ -159,7 +159,7 @@ func again(t *testing.T, f func() error) {
 	}
 }
 
-// TestDeferredInUse goes on once another process that used the state has ended.
+// TestDeferredInUse has a state that another process uses. Once that process has ended, the state can be used.
 func TestDeferredInUse(t *testing.T) {
 	t.Parallel()
 	dir, ctx := t.TempDir(), t.Context()

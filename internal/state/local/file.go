@@ -83,7 +83,7 @@ func openFile(dir string, forms map[string]byte) (db *mapped, due map[string]int
 // removeTemps removes the temporary files of processes that were killed while they made the file. A process that is just making the file no
 // longer needs its own, since the file exists now.
 func removeTemps(dir string) {
-	files, _ := os.ReadDir(dir) // they only clutter the directory
+	files, _ := os.ReadDir(dir) // an error does not matter: these files only clutter the directory
 	for _, f := range files {
 		if strings.HasPrefix(f.Name(), tempPrefix) {
 			_ = os.RemoveAll(filepath.Join(dir, f.Name()))
@@ -91,7 +91,7 @@ func removeTemps(dir string) {
 	}
 }
 
-// explain adds to an error about a file what to do about it.
+// explain returns an error about a file, and says what to do about it.
 func explain(path string, err error) error {
 	switch {
 	case errors.Is(err, ErrLocked):
@@ -191,7 +191,7 @@ func inspectAll(db *mapped, tx *bbolt.Tx, forms map[string]byte) (due map[string
 	}
 	// By now every page in use has been read. So Check, which would not survive a missing page, will not meet one.
 	for found := range tx.Check() {
-		err = fmt.Errorf("%w: %w", ErrDamaged, found) // it must be read to its end
+		err = fmt.Errorf("%w: %w", ErrDamaged, found) // no break: the channel must be read to its end
 	}
 	return due, err
 }

@@ -69,7 +69,7 @@ func TestLocked(t *testing.T) {
 	began := time.Now()
 	_, err := local.Open(dir, local.Options{})
 	if !errors.Is(err, local.ErrLocked) || !strings.Contains(err.Error(), "name another directory") {
-		t.Errorf("got %v, want that it is in use", err)
+		t.Errorf("got %v, want an error that says the state is in use", err)
 	}
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("said so after %v", took)
@@ -220,7 +220,7 @@ func TestEmpty(t *testing.T) {
 	write(t, filepath.Join(dir, fileName), nil)
 	_, err := local.Open(dir, local.Options{})
 	if !errors.Is(err, local.ErrDamaged) || !strings.Contains(err.Error(), "state.db is damaged (it is empty): put a backup in its place, or move it away") {
-		t.Errorf("got %v, want that it is empty, and what to do", err)
+		t.Errorf("got %v, want an error that says the file is empty, and what to do", err)
 	}
 	if info, err := os.Stat(filepath.Join(dir, fileName)); err != nil || info.Size() != 0 {
 		t.Errorf("the file was changed: %v, %v", info, err)
@@ -264,7 +264,7 @@ func TestTruncated(t *testing.T) {
 		}
 	}
 	if err := store.Close(); err == nil {
-		t.Error("it is closed as if all were well")
+		t.Error("closing the truncated store returns no error")
 	}
 }
 
@@ -301,7 +301,7 @@ func TestCutOff(t *testing.T) {
 			continue
 		}
 		if !errors.Is(err, local.ErrDamaged) || strings.Contains(err.Error(), "runtime error") {
-			t.Errorf("%d bytes: got %v, want that it was cut off", n, err)
+			t.Errorf("%d bytes: got %v, want an error that says the file was cut off", n, err)
 		}
 		if _, after, found := strings.Cut(err.Error(), "it was cut off: it has "); found { // otherwise bbolt has found it first
 			has := 0

@@ -35,7 +35,7 @@ func TestFullDisk(t *testing.T) {
 			c := child(t, role, t.TempDir())
 			if strings.HasSuffix(role, "tmpfs") {
 				if os.Getuid() != 0 {
-					t.Skip("a user's namespace does not know root, to whom the folders above the state belong: root runs this")
+					t.Skip("the folders above the state belong to root, which does not exist in a user's namespace: run this test as root")
 				}
 				c.SysProcAttr = &syscall.SysProcAttr{
 					Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
@@ -117,7 +117,7 @@ func protect(dir string) error {
 		return err
 	}
 	if _, err := local.Open(dir, local.Options{}); err == nil || !strings.Contains(err.Error(), "read-only file system") || !strings.Contains(err.Error(), dir) {
-		return fmt.Errorf("got %w, want that the file system is read-only", err)
+		return fmt.Errorf("got %w, want an error that says the file system is read-only", err)
 	}
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "mode=0700"); err != nil {
 		return err
@@ -231,11 +231,11 @@ func deleteAll(dir string) error {
 		close(stop)
 		<-stopped
 		if err != nil {
-			return fmt.Errorf("a neighbour of a space that is set: %w", err)
+			return fmt.Errorf("set in a space beside one that fills the disk: %w", err)
 		}
-		// Both times include waits for the disk. A write to one space must not also retry those that another space was refused.
+		// Both times include waits for the disk. A write to one space must not also retry the refused writes of another space.
 		if fits == 0 && beside > 10*alone+hangs/100 {
-			return fmt.Errorf("a neighbour's set takes %v, beside one that fails %v", alone, beside)
+			return fmt.Errorf("a neighbour's set takes %v, and %v while another space's sets fail", alone, beside)
 		}
 		for i := range kept {
 			if deleted, err := large.Delete(ctx, fmt.Sprint(i), state.Any); err != nil || !deleted {

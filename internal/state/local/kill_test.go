@@ -66,7 +66,7 @@ func killValue(key, n int) []byte {
 	return value
 }
 
-// writeForEver changes keys, each of them in order, and prints each change once it was acknowledged. A line first says where a key continues.
+// writeForEver changes keys, and numbers the changes of each key. It prints each change once the store has acknowledged it.
 func writeForEver(dir string) {
 	store, err := local.Open(dir, local.Options{})
 	if err != nil {
@@ -148,7 +148,7 @@ func killOnce(t *testing.T, dir string, random *rand.Rand, acknowledged []int) {
 	lines := bufio.NewScanner(out)
 	for left := random.IntN(40); ; left-- {
 		if left == 0 {
-			time.Sleep(time.Duration(random.IntN(1000)) * time.Microsecond) // somewhere between two lines: nothing waits for it
+			time.Sleep(time.Duration(random.IntN(1000)) * time.Microsecond) // so that the kill comes at any moment, not only just after a line
 			if err := c.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}

@@ -29,7 +29,7 @@ var (
 	_ state.Immediate = (*space)(nil)
 )
 
-// Errors of Open. ErrDamaged can also be the cause of an error about state.ErrUnavailable.
+// These are the errors of Open. Later, an error that wraps state.ErrUnavailable can also wrap ErrDamaged.
 var (
 	// ErrLocked is returned for a directory that is already in use, by another process or by this one.
 	ErrLocked = errors.New("in use")
@@ -54,22 +54,23 @@ type Store struct {
 	failed           atomic.Uint64
 
 	// Used only by the writer.
-	due     map[string]int64   // for each space with entries that expire, a time before which none does
+	due     map[string]int64   // for each space with entries that expire, a time before which none of them expires
 	tight   bool               // the last batch failed, maybe because the disk is full
-	refused map[string]refusal // the spaces whose writes failed even by themselves
+	refused map[string]refusal // the spaces whose writes failed even in a transaction of their own
 }
 
 // Options are options of Open. The zero value is ready for use.
 type Options struct {
 	// Log is used when reading or writing begins to fail, and when writing works again. If nil, nothing is logged.
 	Log *slog.Logger
-	// Forms are the newest forms of records that the program knows, by the names of their spaces (see [state.Encode]). A file with newer ones is
-	// refused, as they would be misread. The values of spaces that are not listed have no forms.
+	// Forms are the newest forms of records that the program knows, by the names of their spaces (see [state.Encode]). A file with newer forms is
+	// refused, since this program would misread them. Spaces that are not listed have values without forms.
 	Forms map[string]byte
 }
 
-// Open opens the state in a directory, which it makes, for this user alone, if it is missing. It reads the whole file to see whether it is damaged,
-// which takes one or two seconds for 1 GiB. Its errors say what to do. Open does not wait until another process has closed the file.
+// Open opens the state in a directory, which it makes, for this user alone, if it is missing. It reads the whole file to see whether it is
+// damaged, which takes one or two seconds for 1 GiB. Its errors say what to do. If another process uses the file, Open fails at once instead of
+// waiting.
 func Open(dir string, o Options) (*Store, error) {
 	s, err := prepare(dir, o)
 	if err != nil {

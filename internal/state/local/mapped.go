@@ -48,7 +48,7 @@ func (m *mapped) giveUp(err error) error {
 	}
 	m.once.Do(func() {
 		if changed := m.changed(0); changed != nil {
-			err = changed // more specific than the error that it caused
+			err = changed // more specific than err, which the change has caused
 		}
 		err = fmt.Errorf("%w: it is no longer used: if it is damaged, put a backup in its place, and restart the server", err)
 		m.why.Store(&err)
@@ -65,7 +65,7 @@ func (m *mapped) broken() error {
 	return nil
 }
 
-// examine gives the file up if it was removed, replaced or truncated. The file must have at least least bytes.
+// examine gives the file up if it was removed, replaced or truncated. It also gives the file up if it has fewer bytes than least says.
 func (m *mapped) examine(least int64) error {
 	if err := m.broken(); err != nil {
 		return err
@@ -104,7 +104,7 @@ func within(f func(tx *bbolt.Tx) error, tx *bbolt.Tx) (err error) {
 	return f(tx)
 }
 
-// begin begins a read transaction. Callers wait here for a lock of our own. If bbolt has panicked meanwhile, they learn of it before they would wait
+// begin begins a read transaction. Callers wait here for a lock of our own. If bbolt panics meanwhile, they get an error, and don't go on to wait
 // for a lock of bbolt.
 func (m *mapped) begin() (*bbolt.Tx, error) {
 	m.beginning.Lock()
@@ -121,8 +121,9 @@ func (m *mapped) beginOnce() (tx *bbolt.Tx, err error) {
 	return m.bolt.Begin(false)
 }
 
-// end ends a read transaction. That takes for a moment a lock of bbolt which Begin leaves locked if it panics. So it is done here only while no
-// goroutine is in Begin. It must not wait for a goroutine in Begin, which may be waiting for the writer, which waits for this transaction.
+// end ends a read transaction. For that it needs a lock of bbolt for a moment. If Begin panics, it leaves that lock locked. So end takes the lock
+// only while no goroutine is in Begin, and otherwise leaves it to another goroutine. end must not wait for a goroutine in Begin: that one may
+// wait for the writer, which waits for this transaction.
 func (m *mapped) end(tx *bbolt.Tx) {
 	if !m.beginning.TryLock() {
 		go tx.Rollback()
@@ -136,8 +137,8 @@ func (m *mapped) end(tx *bbolt.Tx) {
 	_ = tx.Rollback() // never fails for a read transaction
 }
 
-// update runs a write transaction. An error means that it was rolled back, or was not made durable. If the error made the file be given up, f may
-// still be running.
+// update runs a write transaction. An error means that it was rolled back, or was not made durable. If the file was given up because of the
+// error, f may still be running.
 func (m *mapped) update(f func(tx *bbolt.Tx) error) error {
 	if err := m.examine(0); err != nil {
 		return err

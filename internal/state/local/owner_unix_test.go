@@ -23,7 +23,7 @@ func TestOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	if files, err := os.ReadDir(dir); len(files) != 1 || err != nil {
-		t.Errorf("got %v, %v, want the state alone", files, err)
+		t.Errorf("got %v, %v, want only the file of the state", files, err)
 	}
 	for path, modes := range map[string][2]os.FileMode{dir: {0o777, 0o700}, filepath.Join(dir, fileName): {0o622, 0o600}} {
 		if err := os.Chmod(path, modes[0]); err != nil {

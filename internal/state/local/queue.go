@@ -124,7 +124,7 @@ func (q *queue) take() (batch []*write, closed bool) {
 	return batch, q.closed && len(batch) == 0
 }
 
-// putBack puts writes that were taken back to the front, in their order.
+// putBack puts writes back at the front of the queue, in their order, after take has removed them.
 func (q *queue) putBack(writes []*write) {
 	if len(writes) == 0 {
 		return

@@ -51,7 +51,7 @@ func versionOf(record []byte) uint64 { return binary.LittleEndian.Uint64(record)
 // expiryOf returns when a record expires in Unix milliseconds; 0 means never.
 func expiryOf(record []byte) int64 { return int64(binary.LittleEndian.Uint64(record[expiresAt:])) }
 
-// expired reports whether the time at has come; 0 never comes.
+// expired reports whether the time at has come. 0 stands for never.
 func expired(expires, now int64) bool { return expires != 0 && expires <= now }
 
 // entryOf returns a copy of a record as an entry.

@@ -8,8 +8,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Deletions need free space on the disk too, since they rewrite neighbouring pages. So some is reserved at the end of the file, and deleting helps
-// even if the disk is full: as much as the file holds, but at most maxSpare. That is enough for the largest entries.
+// Deletions need free space on the disk too, since they rewrite neighbouring pages. So space is reserved at the end of the file: as much as the
+// file holds, but at most maxSpare, which is enough for the largest entries. With it, entries can be deleted even if the disk is full.
 const (
 	maxSpare = 16 << 20
 	// slack is what a transaction writes in addition to the entries. roomStep is the most that is reserved beyond what is needed.
@@ -37,7 +37,7 @@ func (m *mapped) keepRoom(size int64) error {
 		return nil
 	}
 	if m.full != nil && time.Since(m.asked) < refusedFor {
-		return m.full // a file system may take long to look for space
+		return m.full // a file system may take long to find space
 	}
 	m.asked = time.Now()
 	from := max(size, m.reserved)
@@ -54,8 +54,8 @@ func (m *mapped) keepRoom(size int64) error {
 	return nil
 }
 
-// stillFull reports whether the last batch that set entries found too little space on the disk, and the disk still has too little. Nothing is being
-// written meanwhile.
+// stillFull reports whether the last batch that set entries found too little space on the disk, and the disk still has too little. It must be
+// called only while nothing is being written.
 func (m *mapped) stillFull() bool {
 	if m.broken() != nil {
 		return true // an abandoned write may still use the fields below

@@ -12,7 +12,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
-// TestWarm reads a large record that is only on disk. It is in memory before anybody copies it page by page and so occupies a processor.
+// TestWarm reads a large record that is only on disk. The whole record must be in memory before anybody copies it: page faults during the copying
+// would occupy a processor.
 func TestWarm(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -10,8 +10,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Expired entries are no longer visible, so deleting them is not urgent. Each batch deletes some, which needs no flush of its own. If there are no
-// other batches, some are made only for expired entries, with a pause between them.
+// Expired entries are no longer visible, so deleting them is not urgent. Each batch deletes some of them, which needs no flush of its own. If
+// there are no other batches, the writer makes batches only for expired entries, with a pause between them.
 const (
 	sweepAlong = 256
 	sweepAlone = 1000
@@ -170,7 +170,7 @@ func halves(writes []*write) (some, others []*write) {
 func (s *Store) attempt(writes []*write, budget int) (rest []*write, err error) {
 	b := newBatch(s.due)
 	var outcomes []outcome
-	var unfinished string // the space of a write that has filled the batch, and needs another
+	var unfinished string // the space of a write that has filled the batch, and must go on in another one
 	err = s.update(func(tx *bbolt.Tx) error {
 		b.tx = tx
 		for _, w := range writes {
@@ -214,7 +214,7 @@ func (s *Store) attempt(writes []*write, budget int) (rest []*write, err error) 
 	if unfinished == "" {
 		return rest, err
 	}
-	var own []*write // these have had their turn
+	var own []*write // writes of this space, which has had its turn
 	others := slices.DeleteFunc(rest, func(w *write) bool {
 		if w.space == unfinished {
 			own = append(own, w)
@@ -224,7 +224,7 @@ func (s *Store) attempt(writes []*write, budget int) (rest []*write, err error) 
 	return append(others, own...), err
 }
 
-// update runs a transaction. If the file was given up, nothing of it may be used: it may still be running.
+// update runs a transaction. If the file was given up, the caller must not use what f was to set, since f may still be running.
 func (s *Store) update(f func(*bbolt.Tx) error) error {
 	err := s.db.update(f)
 	if !errors.Is(err, errUnchanged) {
@@ -233,7 +233,7 @@ func (s *Store) update(f func(*bbolt.Tx) error) error {
 	return err
 }
 
-// report logs that reading or writing fails, or works again. That the file was given up is logged once.
+// report logs that reading or writing fails, or works again. If the file was given up, it logs that only once.
 func (s *Store) report(h *health, what string, err error) {
 	broken := s.db.broken()
 	if broken == nil {

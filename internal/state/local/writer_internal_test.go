@@ -25,7 +25,7 @@ func (q *queue) size() (n int) {
 	return n
 }
 
-// TestTurns has one space write much, and others little. None waits for all of the first one's writes.
+// TestTurns has one space write much, and others little. No other space waits for all writes of the first one.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	q := queue{wake: make(chan struct{}, 1)}
@@ -145,7 +145,7 @@ func setting(space, key string, size int, expires int64) *write {
 	return &write{space: space, key: key, record: newRecord(make([]byte, size), expires), expires: expires, expect: state.Any, done: make(chan outcome, 1)}
 }
 
-// TestListAmongExpired lists a space in which very many entries have expired at once. That takes no longer than it may.
+// TestListAmongExpired lists a space in which very many entries have expired at once. One call of List skips only a limited number of them.
 func TestListAmongExpired(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
@@ -178,7 +178,7 @@ func TestListAmongExpired(t *testing.T) {
 		s.commit(nil, maxSkipped)
 	}
 	if u, err := s.Space("a").Usage(t.Context()); u.Entries != 2 || len(s.due) != 0 || err != nil {
-		t.Errorf("%+v is left, %v expires, %v", u, s.due, err)
+		t.Errorf("the space holds %+v, and these spaces have entries that expire: %v, %v", u, s.due, err)
 	}
 	go s.write()
 	if err := s.Close(); err != nil {

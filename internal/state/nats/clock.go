@@ -26,7 +26,7 @@ func (r *reading) on(moment time.Time) time.Time { return r.said.Add(moment.Sub(
 const (
 	// sureClock is the longest that a request for the time may take. Slower answers are not used.
 	sureClock = time.Second
-	// warnClock is the difference between the clocks from which a warning is logged: tokens expire by the machine's own clock.
+	// If the clocks differ by warnClock or more, a warning is logged, since tokens expire by the machine's own clock.
 	warnClock = 5 * time.Second
 )
 
@@ -39,7 +39,7 @@ func (c *clock) now() time.Time {
 	return now
 }
 
-// set adopts the time said, which a server reported at some moment between asked and answered.
+// set adopts a server's time. said is what the server reported, at some moment between asked and answered.
 func (c *clock) set(asked, answered, said time.Time, log *slog.Logger) {
 	took := answered.Sub(asked)
 	if said.IsZero() || took > sureClock {
@@ -50,7 +50,7 @@ func (c *clock) set(asked, answered, said time.Time, log *slog.Logger) {
 	if before != nil {
 		expected = before.on(answered)
 	}
-	is := said.Round(0).Add(min(max(expected.Sub(said), 0), took)) // the time when the answer came: the expected one, if the answer allows it
+	is := said.Round(0).Add(min(max(expected.Sub(said), 0), took)) // the server's time when the answer came: as expected, if the answer allows it
 	if before != nil {
 		off := is.Sub(expected)
 		jumps := off.Abs() > warnClock && is.Sub(own).Abs() > expected.Sub(own).Abs()

@@ -53,6 +53,6 @@ func TestClock(t *testing.T) {
 	set(0, 5*time.Minute)
 	is(3*time.Second, 1)
 	if got := strings.Count(said.String(), "the clock of the node that now leads"); got != 3 {
-		t.Errorf("the log has %d lines of nodes, want 3: %s", got, &said)
+		t.Errorf("the log has %d lines about nodes, want 3: %s", got, &said)
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// maxBucket is the size of a bucket of objects in bytes, if the bucket itself has no limit.
+	// maxBucket is how many bytes a bucket of objects may have if the bucket itself sets no limit.
 	maxBucket = 4 << 30
 	// mostCollected is how many objects are removed at a time.
 	mostCollected = 10_000
@@ -59,7 +59,7 @@ func (o *Objects) Collect(ctx context.Context, age time.Duration, keep func(obje
 	defer cancel()
 	ctx, done := o.store.rights.asking(ctx)
 	defer func() { err = done(err) }()
-	for range collectTries { // a consumer may stay silent
+	for range collectTries { // tries again, since a consumer may stay silent
 		if removed, err = o.collect(ctx, age, keep); err == nil || ctx.Err() != nil {
 			break
 		}
@@ -94,7 +94,7 @@ func (o *Objects) collect(ctx context.Context, age time.Duration, keep func(obje
 		}
 		if bad == nil && keep(string(object)) || !meta.Timestamp.Before(before) {
 			switch {
-			case !nuids.MatchString(info.NUID): // so it names no chunks
+			case !nuids.MatchString(info.NUID): // such an object names no chunks
 			case len(used) == mostObjects:
 				tooMany = fmt.Errorf("it has more than %d objects, most of which are not toolsrv's: remove those", mostObjects)
 			default:
@@ -112,7 +112,7 @@ func (o *Objects) collect(ctx context.Context, age time.Duration, keep func(obje
 			}
 		})
 	}
-	for i := 0; err == nil && i < len(old); i++ { // but not messages that were put under the subject since
+	for i := 0; err == nil && i < len(old); i++ { // the purge spares messages that were put under the subject since then
 		err = stream.Purge(ctx, jetstream.WithPurgeSubject(old[i].subject), jetstream.WithPurgeSequence(old[i].sequence+1))
 	}
 	if err != nil {

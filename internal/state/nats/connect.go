@@ -88,7 +88,7 @@ func (s *Store) reach(options []client.Option) error {
 	return nil
 }
 
-// A finalError is one that doesn't go away by waiting.
+// A finalError is an error that does not go away if one waits.
 type finalError struct{ error }
 
 func (e finalError) Unwrap() error { return e.error }
@@ -179,8 +179,8 @@ const maxFollowers = 10_000
 // maximumConsumers is the code of the server's error that a stream may not have so many consumers.
 const maximumConsumers jetstream.ErrorCode = 10026
 
-// makeBucket makes the bucket if it is missing, with three replicas in a cluster. An existing one must have the settings that a state
-// needs, or gets them.
+// makeBucket makes the bucket if it is missing, with three replicas in a cluster. If an existing bucket lacks settings that a state needs,
+// makeBucket changes them or returns an error.
 func (s *Store) makeBucket(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
@@ -305,7 +305,7 @@ func (s *Store) askOf(ctx context.Context, stream string, w wanted) (m stored, e
 	return said.Message, nil
 }
 
-// fetch reads the value of an entry from the servers, as the copy doesn't have it.
+// fetch reads the value of an entry from the servers, since the copy doesn't have it.
 func (s *Store) fetch(ctx context.Context, space string, e *entry) ([]byte, error) {
 	if e.parts == 0 {
 		m, err := s.ask(ctx, "", e.version)

@@ -18,14 +18,14 @@ import (
 const (
 	// leastPause and mostPause bound the pause between two attempts.
 	leastPause, mostPause = 50 * time.Millisecond, 5 * time.Second
-	// markersFor is how long the stream keeps the marker of a deleted key. A copy that is older than resumeFor is read anew, since it may
-	// have missed some.
+	// markersFor is how long the stream keeps the marker of a deleted key. A copy that is older than resumeFor is read anew, since it may have
+	// missed markers.
 	markersFor, resumeFor = time.Hour, 30 * time.Minute
 	// lookEvery is how often the leader is asked for its last sequence. lag is how long the copy may take to reach it.
 	lookEvery, lag = time.Second, time.Second
 	// cutAfter is how long the leader may be silent before writes are refused.
 	cutAfter = 3 * time.Second
-	// mostEnds is how often the end is asked for again while everything is read from the start.
+	// mostEnds is how many times the leader is asked again for the end of the stream, while everything is read from the start.
 	mostEnds = 8
 	// moveEvery is the least time between two searches for another server, while the present one seems to have lost the others.
 	moveEvery = 5 * time.Second
@@ -93,7 +93,7 @@ func (s *Store) arrived() {
 	}
 }
 
-// again has the stream followed again, by a new consumer.
+// again makes the goroutine follow start over with a new consumer.
 func (s *Store) again() {
 	s.health.mu.Lock()
 	if s.health.follows != nil {
@@ -153,8 +153,9 @@ func (s *Store) blame(err error) {
 // session follows the stream from the copy's position, and reports whether the copy became complete. It asks the leader how far the stream goes: the
 // consumer's own node may lag behind, and then has nothing pending although there is more.
 //
-// When everything is read anew, it is read from the node that led when the end was asked for. No other node will do. One that was away for long still
-// has keys that were deleted meanwhile. It may reach the end without ever receiving the markers of these keys, since markers expire.
+// When everything is read anew, it is read from the node that led when the end was asked for. No other node will do: a node that was away for a
+// long time still has keys that were deleted meanwhile. It may reach the end without ever receiving the markers of these keys, since markers
+// expire.
 func (s *Store) session(ctx context.Context) (whole bool, err error) {
 	began := time.Now()
 	defer func() { err = s.rights.why(began, err) }()
@@ -198,7 +199,7 @@ func (s *Store) session(ctx context.Context) (whole bool, err error) {
 			p.wait()
 			s.complete(!resumes, info.State.LastSeq, began)
 			whole = true
-			if leader != "" { // not all processes should go on following the leader
+			if leader != "" { // follows any node from now on, since not all processes should follow the leader
 				s.again()
 			}
 		}
@@ -222,7 +223,8 @@ func (s *Store) end(ctx context.Context) (stream jetstream.Stream, info *jetstre
 	return stream, info, end, err
 }
 
-// lastHead asks the leader for the last head when the stream was at a sequence, and returns its sequence or that of a later one; 0 if there was none.
+// lastHead returns the sequence of the last head that the stream had when it was at the given sequence. It may return that of a later head, and
+// returns 0 if there was no head. It asks the leader.
 func (s *Store) lastHead(ctx context.Context, sequence uint64) (uint64, error) {
 	if sequence == 0 {
 		return 0, nil
@@ -254,7 +256,7 @@ func (s *Store) info(ctx context.Context) (jetstream.Stream, *jetstream.StreamIn
 	if err := led(info); err != nil {
 		return nil, nil, fmt.Errorf("ask NATS for the bucket %s: %w", s.bucket, err)
 	}
-	if err := s.loses(&info.Config); err != nil { // somebody has just changed its settings, and nobody would be told what it loses
+	if err := s.loses(&info.Config); err != nil { // somebody has just changed its settings, and messages may be lost unnoticed
 		s.mu.Lock()
 		first := !s.copy.anew
 		s.copy.anew = true
@@ -427,7 +429,8 @@ func (s *Store) look() {
 	}
 }
 
-// move has the client look for another server if the present one has lost the others, since that one still answers pings.
+// move has the client look for another server if the present one has lost the others. The client does not notice that itself, since the present
+// server still answers pings.
 func (s *Store) move() {
 	cut := s.CutOff()
 	if cut == nil || !s.conn.IsConnected() {
@@ -458,7 +461,7 @@ func (s *Store) compare() error {
 	if err != nil {
 		return err
 	}
-	if last := info.State.LastSeq; last < position { // its leader has lost the others, or somebody has told a sequence that never existed
+	if last := info.State.LastSeq; last < position { // the leader has lost the other nodes, or somebody reported a false sequence
 		return fmt.Errorf("the bucket %s is at %d, and was at %d before: if that lasts, restart toolsrv", s.bucket, last, position)
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, lag)

@@ -18,9 +18,9 @@ import (
 // version knows. Such an entry lasts a day, and is renewed each hour. A newer form is written once all versions that have used the state within a day
 // know it. So a process that is cut off, hangs or was stopped still counts, and its older version can be started again within that time.
 //
-// The forms that may be written are an entry of the same space. A process changes that entry only if the space has not changed since it looked, so
-// that no process can have come meanwhile that does not know the form. The allowed form never decreases. A process that does not know an allowed form
-// gives the state up before it reads such a record.
+// The forms that may be written are stored in an entry of the same space. A process changes that entry only if the space has not changed since
+// the process looked. So no process that does not know the form can have come meanwhile. The allowed form never decreases. A process that does
+// not know an allowed form gives the state up before it reads such a record.
 const (
 	formsSpace = "forms"
 	// keyKnown is the prefix of the keys that say what a version knows. keyWritten is the key that says what may be written.
@@ -207,7 +207,7 @@ func (f *forms) agreed(c *content) (next map[string]byte, more bool) {
 		if versions++; versions > mostVersions {
 			return next, false
 		}
-		known, _ := parseForms(e.value) // an entry that can't be read counts as one that knows no forms
+		known, _ := parseForms(e.value) // if an entry can't be read, its version counts as one that knows no forms
 		for space, form := range least {
 			least[space] = min(form, max(1, known[space]))
 		}

@@ -62,7 +62,7 @@ func FuzzSubject(f *testing.F) {
 		}
 		subject = b.head(name, name)
 		if strings.ContainsAny(subject[len("$KV.toolsrv.e."):], "*> \t\r\n") {
-			t.Errorf("the subject %q of %q has letters that NATS does not take", subject, name)
+			t.Errorf("the subject %q of %q has characters that NATS does not accept", subject, name)
 		}
 		switch s, k, err := b.parse(subject); {
 		case len(name) > state.MaxKey:

@@ -99,8 +99,8 @@ const (
 	inlineBytes = 16 << 10
 	// maxValues is how many bytes of values the copy holds.
 	maxValues = 256 << 20
-	// maxEntries is how many keys and spaces toolsrv writes, and maxNames how many bytes their names may have. If others write a third more, the
-	// store gives up.
+	// maxEntries is how many keys and spaces toolsrv writes at most, and maxNames how many bytes their names may have together. If other programs
+	// add a third to that, the store gives up.
 	maxEntries = 1_500_000
 	maxNames   = 384 << 20
 )
@@ -333,7 +333,7 @@ func (s *space) Watch(ctx context.Context, prefix string) iter.Seq2[state.Event,
 // now is the time in Unix milliseconds.
 func (s *Store) now() int64 { return s.options.Now().UnixMilli() }
 
-// within is [context.WithTimeout] whose cause wraps state.ErrUnavailable, as the caller's own time has not run out.
+// within is [context.WithTimeout] with a cause that wraps state.ErrUnavailable: it is not the caller's own time that has run out.
 func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: NATS did not answer within %v", state.ErrUnavailable, limit))
 }

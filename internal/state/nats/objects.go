@@ -23,7 +23,7 @@ type Objects struct {
 
 // Errors of objects.
 var (
-	// ErrNoObject is returned if there is no object of a name.
+	// ErrNoObject is returned if no object has the given name.
 	ErrNoObject = errors.New("the bucket has no such object")
 	// ErrObject is returned for an object that is not what was put.
 	ErrObject = errors.New("the object in the bucket is not what was put there")

@@ -12,7 +12,8 @@ import (
 const (
 	// heartbeat is how often the server sends a sign of life if there are no messages.
 	heartbeat = time.Second
-	// silentFor is how long no message may come although there are more. After that the stream is read again, maybe from another node.
+	// silentFor is how long a passage waits for the next message while there are more. After that the stream is read again, maybe from another
+	// node.
 	silentFor = 5 * time.Second
 )
 

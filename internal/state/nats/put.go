@@ -19,16 +19,16 @@ import (
 const (
 	// underWay is how many chunks are sent before the first of them is confirmed.
 	underWay = 32
-	// confirmLimit is how long the next confirmation may take. A leader that is replaced drops what it has not stored yet, and tells nobody. It happens
-	// right after a bucket was made.
+	// confirmLimit is how long the next confirmation may take. A leader that is replaced drops what it has not stored yet, and tells nobody. This
+	// can happen right after a bucket was made.
 	confirmLimit = 5 * time.Second
 	// compareTries is how often an object that differs is read back: another process may be putting the same object.
 	compareTries = 3
 )
 
-// Put puts an object, in place of any other one of its name. When it returns nil, the servers have the whole object. If they lose a part of it, Put
-// reads content again from its start. The client library has a Put, too, but that waits for a lost part until ctx ends. And if it sends a part again, it
-// sends wrong bytes.
+// Put puts an object. It replaces any other object of the same name. When it returns nil, the servers have the whole object. If they lose a part
+// of it, Put reads content again from its start. The client library has a Put, too, but that waits for a lost part until ctx ends. And if it
+// sends a part again, it sends wrong bytes.
 func (o *Objects) Put(ctx context.Context, object string, content io.ReadSeeker) error {
 	if err := o.store.writable(); err != nil {
 		return err
@@ -195,8 +195,8 @@ func awaitConfirmation(ctx context.Context, answers *client.Subscription, subjec
 	return confirmation(answer)
 }
 
-// giveUp removes the chunks of a try that failed. It first waits a moment until the last one is confirmed: the servers may take up the rest after a purge
-// that was sent later.
+// giveUp removes the chunks of a try that failed. It first waits a moment until the last one is confirmed: the servers may store the remaining
+// chunks after a purge, although the purge was sent later.
 func (o *Objects) giveUp(ctx context.Context, nuid string, answers *client.Subscription, last string) {
 	limited, cancel := context.WithTimeout(ctx, askLimit/2)
 	defer cancel()

@@ -121,8 +121,8 @@ func (r *rights) since(moment time.Time) error {
 	return r.denied
 }
 
-// why returns why a request that began at a moment has failed with err. If err is not an answer of the server, that is a denial since then, if there
-// was one.
+// why returns why a request that began at a moment has failed with err. If a permission was denied since then, and err is not an answer of the
+// server, it returns the denial; otherwise it returns err.
 func (r *rights) why(began time.Time, err error) error {
 	if err == nil {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
-// room is how much the bucket and its account can still hold. The last of it is not for tools. NATS accepts a deletion only if its marker fits, so in
-// a full bucket nobody could revoke a token.
+// room is how much the bucket and its account can still hold. The last part of it is reserved for operators, and closed to tools. NATS accepts a
+// deletion only if its marker fits, so in a full bucket nobody could revoke a token.
 type room struct {
 	came            atomic.Int64 // roughly the bytes that were applied
 	copies          atomic.Int64 // of the bucket
@@ -24,12 +24,13 @@ type room struct {
 // A share is how much of a limit is used, in bytes.
 type share struct {
 	has, most int64
-	at        int64 // the value of came at that time
+	at        int64 // the value of room.came when has was requested
 	copies    int64 // how often each byte counts against the limit
 }
 
 const (
-	// One part in keptBack of a limit is not for tools, and at least leastBack bytes, but never more than half of it.
+	// This much of a limit is closed to tools: one part in keptBack, but not less than leastBack bytes. If leastBack is more than half of the
+	// limit, half of the limit is closed.
 	keptBack, leastBack = 16, 256 << 10
 	// overhead is roughly what a message takes beyond its data.
 	overhead = 300
@@ -46,7 +47,7 @@ func (s *share) scarce(came, more int64) bool {
 	return s.has+(came-s.at+more)*s.copies > s.most-max(s.most/keptBack, min(leastBack, s.most/2))
 }
 
-// scarce reports whether a tool may not keep so many more bytes.
+// scarce reports whether there is too little room for a tool to keep that many more bytes.
 func (r *room) scarce(more int64) bool {
 	came := r.came.Load()
 	return r.stream.Load().scarce(came, more) || r.account.Load().scarce(came, more)
@@ -55,7 +56,7 @@ func (r *room) scarce(more int64) bool {
 // take counts a message that was applied.
 func (r *room) take(bytes int) { r.came.Add(int64(bytes) + overhead) }
 
-// note takes over the stream's usage. at is the value of came when the request was sent.
+// note takes over the stream's usage. at is the value of r.came when the usage was requested.
 func (r *room) note(info *jetstream.StreamInfo, at int64, log *slog.Logger) {
 	r.copies.Store(int64(max(info.Config.Replicas, 1)))
 	r.stream.Store(&share{has: int64(min(info.State.Bytes, 1<<62)), most: info.Config.MaxBytes, at: at, copies: 1})

@@ -295,7 +295,8 @@ type plan struct {
 	doubtful bool // a write is refused, maybe only because the copy is out of date
 }
 
-// A planned is a write of a plan: its outcome, and the index of its head among the messages, or that it must wait for another batch.
+// A planned is a write of a plan. It has the write's outcome and the index of its head among the messages, unless the write must wait for another
+// batch.
 type planned struct {
 	*write
 	outcome
@@ -472,8 +473,8 @@ const (
 	sameInFlight          = 10158
 )
 
-// publish sends the batch of a plan to the leader, and returns the sequence of its last message, which is the space's turn. If careful, it waits for
-// an answer after each message: the answer at the end does not say what was wrong with a single one, such as that the account is full.
+// publish sends the batch of a plan to the leader, and returns the sequence of its last message, which is the space's turn. If careful, it waits
+// for an answer after each message: the answer at the end does not say why a single message was refused, such as because the account is full.
 func (s *Store) publish(ctx context.Context, space string, p plan, careful bool) (uint64, error) {
 	if len(p.messages) == 0 {
 		return 0, nil
@@ -545,7 +546,8 @@ func confirmation(answer *client.Msg) (uint64, error) {
 	return 0, fmt.Errorf("NATS refuses the change: %s", ack.Error.Description)
 }
 
-// sweepEvery is how often expired entries are deleted. Each process waits a random part of sweepGrace longer, so that one of them does it for all.
+// sweepEvery is how often expired entries are deleted. Each process waits a random part of sweepGrace longer, so that usually one of them does it
+// for all.
 const sweepEvery, sweepGrace = time.Second, 2 * time.Second
 
 // sweep is the goroutine that deletes expired entries. That is not urgent, since they are no longer visible.

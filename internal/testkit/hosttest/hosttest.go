@@ -13,11 +13,12 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
-// A Guest is a guest in one call, whose part a test plays, with a record of what the host was asked. A test uses it on one goroutine.
+// A Guest stands for a guest in one call: a test plays its part. A Guest also records what the host was asked to do. A test uses it on one
+// goroutine.
 type Guest struct {
 	Memory  []byte
 	ABI     hostcall.Call
-	Context context.Context // the context of waits
+	Context context.Context // the context with which the host waits for the guest
 
 	Looks           int
 	Output, Failure string
@@ -26,7 +27,7 @@ type Guest struct {
 	Uses            []hostcall.Use
 	Held, MostHeld  int64       // bytes
 	Descriptors     int64       // how many descriptors are left
-	Tallies         map[any]int // values by grant, which the calls inside a client's call share
+	Tallies         map[any]int // counts by grant, shared by all calls inside a client's call
 
 	Exports map[string]func(stack []uint64) // the guest's exports by name, parameters and results, such as "alloc(i)i"
 

@@ -51,7 +51,7 @@ type Point struct {
 	Name string
 	// Of has its attributes.
 	Of map[string]string
-	// Value is a number, or how many a histogram has counted.
+	// Value is the number, or for a histogram how many values it has counted.
 	Value float64
 }
 

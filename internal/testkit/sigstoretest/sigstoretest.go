@@ -41,12 +41,12 @@ func New(t testing.TB) *Sigstore {
 	return &Sigstore{t, s}
 }
 
-// Root writes a file with its trusted root, which change can change, and returns the path. change may be nil.
+// Root writes the trusted root of the Sigstore to a file, and returns the path. If change is not nil, it can change the root's parts first.
 func (s *Sigstore) Root(change func(authorities *[]root.CertificateAuthority, clocks *[]root.TimestampingAuthority, logs map[string]*root.TransparencyLog)) string {
 	s.t.Helper()
 	authorities, clocks, logs := s.FulcioCertificateAuthorities(), s.TimestampingAuthorities(), s.RekorLogs()
 	for id, log := range logs {
-		log.ID, _ = hex.DecodeString(id) // which it made itself
+		log.ID, _ = hex.DecodeString(id) // the library leaves the ID out
 	}
 	if change != nil {
 		change(&authorities, &clocks, logs)
@@ -66,7 +66,7 @@ func (s *Sigstore) Root(change func(authorities *[]root.CertificateAuthority, cl
 	return path
 }
 
-// Statement returns a statement of a type on an artifact.
+// Statement returns a statement of the given type about an artifact.
 func Statement(predicateType string, artifact []byte) []byte {
 	sum := sha256.Sum256(artifact)
 	content, err := json.Marshal(map[string]any{
@@ -79,7 +79,7 @@ func Statement(predicateType string, artifact []byte) []byte {
 	return content
 }
 
-// Attest returns a bundle with a statement that an identity has signed, with an entry in the log at a time.
+// Attest returns a bundle with a statement that an identity has signed. The log has an entry for it, made at the given time.
 func (s *Sigstore) Attest(subject, issuer string, statement []byte, at time.Time) *bundles.Bundle {
 	s.t.Helper()
 	e, err := s.AttestAtTime(subject, issuer, statement, at, true)

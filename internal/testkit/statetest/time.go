@@ -136,7 +136,7 @@ func testQuotaOfExpired(t *testing.T, s state.Space, c Clock) {
 			t.Errorf("got %v above the quota", err)
 		}
 		c.Sleep(time.Millisecond)
-		// This needs the room of all entries.
+		// This entry needs the room of all entries that have expired.
 		if err := put("large", 100*(state.Overhead+10)-state.Overhead-5); err != nil {
 			t.Errorf("got %v although all entries have expired", err)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
 )
 
-// The places in the guest's memory that functions read and write. All from Buffer to the end is for data that is read.
+// The places in the guest's memory that functions read and write. Everything from Buffer to the end is for data that is read.
 const (
 	Result = 0 // 64 bytes
 	List   = 64

@@ -42,8 +42,8 @@ func Failf(code, format string, args ...any) *Failure {
 	return &Failure{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// NotDeclared returns the failure of a tool that uses a capability which it doesn't have: it does not declare it, or is still starting. A
-// tool that declares something it was not granted is never called.
+// NotDeclared returns the failure of a tool that uses a capability that it doesn't have, because it does not declare the capability or is
+// still starting. A tool that declares something it was not granted is never called.
 func NotDeclared(c *hostabi.Call, capability string) *Failure {
 	if !c.Serving() {
 		return Failf(NotGranted, "The tool can't use %s while it starts: use it in a call.", capability)
@@ -78,8 +78,8 @@ func (s *local) End(*hostcall.Call) {
 	}
 }
 
-// Keep makes the call keep a value for the function's set until the call ends, replacing the one before. Closes, if it is not nil, is
-// called then.
+// Keep makes the call keep a value for the function's set until the call ends, in place of the value before. At the end of the call,
+// closes is called if it is not nil.
 func Keep(c *hostabi.Call, value any, closes func()) {
 	s := of(c)
 	s.own, s.closes = value, closes

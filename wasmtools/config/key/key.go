@@ -33,7 +33,7 @@ func Duration(to *time.Duration, least, most time.Duration) func(value any) erro
 	return keys.Quantity(limittable.Time, int64(least), int64(most), func(n int64) { *to = time.Duration(n) })
 }
 
-// Word reads a string as check returns it; want says what it must be.
+// Word reads a string as check returns it; want says what the string must be.
 func Word(to *string, want string, check func(string) (string, error)) func(value any) error {
 	return keys.Word(to, want, check)
 }

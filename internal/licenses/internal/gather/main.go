@@ -101,7 +101,7 @@ func table(w io.Writer, title string, parts []part) {
 	}
 }
 
-// group returns a part for each text, named after all that have it.
+// group returns one part for each licence text. The part's name lists all parts that have the text.
 func group(parts []part) (groups []part) {
 	for _, p := range parts {
 		title := strings.TrimSpace(p.name + " " + p.version)
@@ -219,7 +219,7 @@ func classify(text string) string {
 	return ""
 }
 
-// inPages returns the libraries of the pages that make pages has copied.
+// inPages returns the libraries that the command "make pages" has copied for the pages.
 func inPages(root string) ([]part, error) {
 	text, err := os.ReadFile(filepath.Join(root, "internal/console/lib/parts.json"))
 	if err != nil {

@@ -59,7 +59,7 @@ func New(set *toolset.Set, o Options) *Server {
 // members are the members of a JSON object, without its braces.
 type members []byte
 
-// add returns the members with one more. The value must be one that can be encoded.
+// add returns the members and one more. It must be possible to encode the value as JSON.
 func (m members) add(name string, value any) members {
 	if len(m) > 0 {
 		m = append(m, ',')

@@ -51,7 +51,7 @@ func (s *Server) Begin(r *Request, name string) bool {
 	return r.unknown == nil
 }
 
-// Resume moves a call that a transport has begun to the request's present generation. Its result is as for Begin.
+// Resume moves a call that a transport has begun to the request's present generation. It returns the same as Begin.
 func (s *Server) Resume(r *Request, name string) bool {
 	if r.unknown != nil {
 		return s.Begin(r, name)
@@ -60,7 +60,7 @@ func (s *Server) Resume(r *Request, name string) bool {
 	return r.unknown == nil
 }
 
-// Abandon ends a call that a transport has begun, if there is one, with a fault of its message.
+// Abandon ends a call that a transport has begun, if there is one, with the fault of its message.
 func (r *Request) Abandon(ctx context.Context, f *rpc.Fault) {
 	if r.sought && r.unknown == nil {
 		_, _ = r.Invocation.Fail(ctx, &wasmtools.Error{Code: codeOf(f)})

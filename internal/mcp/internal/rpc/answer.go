@@ -79,8 +79,8 @@ const Breather = 250 * time.Millisecond
 // The caller's token is checked again then.
 const KeepAlive = 25 * time.Second
 
-// These are how long a client may cache an answer, in milliseconds. A client that listens is notified of changes at once. The others learn of a new
-// tool after this time.
+// These constants say how long a client may cache an answer, in milliseconds. A client that listens is notified of changes at once. The others
+// learn of a new tool after this time.
 const (
 	FreshList     = 5_000
 	FreshDiscover = 60_000

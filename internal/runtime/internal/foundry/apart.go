@@ -17,7 +17,7 @@ import (
 
 // Limits on compiling a module in a separate process. It may use at most apart.Memory of memory, and helperTimes the predicted time plus helperBase,
 // for a slow processor. At first it gets only helperGuess times the predicted memory, plus helperOwn for the process itself: on a small machine, the
-// process takes memory from calls. It gets all memory only if that is too little.
+// process takes memory from calls. Only if that is too little does the process get all the memory.
 const (
 	helperTimes = 4
 	helperBase  = 5 * time.Second
@@ -50,8 +50,8 @@ func limitOf(r *instrument.Rewritten) compile.Limit {
 	return compile.Limit{CPU: helperBase + helperTimes*r.Weight.Time(), Bytes: helperOwn + helperGuess*r.Weight.Bytes}
 }
 
-// apart has a separate process compile a module. done is false if no process can: then the prediction has to be enough. Without a scratch directory,
-// the module is only tried, and most becomes the limit that was enough. An error that is not the module's fault is temporary.
+// apart compiles a module in a separate process. done is false if no process can: then the prediction has to be enough. Without a scratch
+// directory, the module is only tried, and most becomes the limit that was enough. An error that is not the module's fault is temporary.
 func (f *furnace) apart(of sum, scratch string, module []byte, most *compile.Limit) (m compile.File, done bool, err error) {
 	if f.pool == nil {
 		return m, false, nil
@@ -91,7 +91,8 @@ func (f *furnace) ready() {
 	})
 }
 
-// within has a process compile a module once there is room for the memory that it may use. With sure, it waits for that room, for a while.
+// within makes a process compile a module once there is room for the memory that the module may use. If sure is true, it waits for that room, for a
+// while.
 func (f *furnace) within(scratch string, module []byte, most compile.Limit, sure bool) (m compile.File, err error) {
 	give, err := f.claim(most.Bytes, sure)
 	if err != nil {
@@ -101,12 +102,12 @@ func (f *furnace) within(scratch string, module []byte, most compile.Limit, sure
 	return f.pool.Compile(scratch, module, most)
 }
 
-// A claim takes the memory for compiling until give is called. With sure, it also waits for running calls.
+// A claim takes the memory for compiling until give is called. If sure is true, it also waits for running calls.
 type claim func(bytes int64, sure bool) (give func(), err error)
 
 // claimFor returns a claim that takes memory from the account of all programs, for one large module at a time. Idle memory is freed for it, and the
-// account's reserve stays for calls. With sure, it also waits for running calls. Otherwise it takes only what is free, since running calls may be
-// waiting for the code.
+// account's reserve stays for calls. If sure is true, it also waits for running calls. Otherwise it takes only what is free, since running calls
+// may be waiting for the code.
 func (f *Foundry) claimFor(tight bool) claim {
 	turn := make(chan struct{}, 1)
 	return func(bytes int64, sure bool) (func(), error) {
@@ -133,7 +134,7 @@ func (f *Foundry) claimFor(tight bool) claim {
 		}
 		if !sure {
 			if bytes = min(bytes, max(0, most-a.Held(account.Memory))); !a.Take(account.Memory, bytes, false) {
-				bytes = 0 // a call was quicker
+				bytes = 0 // a call took the memory first
 			}
 			return give, nil
 		}

@@ -78,8 +78,8 @@ func TestRefusalIsRemembered(t *testing.T) {
 // nothing is a Reclaim that finds nothing idle.
 func nothing(<-chan struct{}, account.Kind, int64) {}
 
-// TestClaim checks that on a small machine the memory of compiling processes counts with the programs'. A module that needs more than predicted waits
-// for that memory, and is not compiled while calls keep it.
+// TestClaim checks that on a small machine the memory of compiling processes is counted together with that of the programs. A module that needs
+// more than predicted waits for that memory, and is not compiled while calls keep it.
 // Proves: Compiling is bounded
 func TestClaim(t *testing.T) {
 	t.Parallel()

@@ -102,7 +102,7 @@ func (f *Foundry) run(b *build) {
 	if left := b.finish(n, err); left != nil {
 		f.drop(b.code, left)
 	}
-	if !b.job.Load().Load { // if the code was only loaded, that can wait: a program that runs for a moment does without
+	if !b.job.Load().Load { // if the code was only loaded, compressing its source can wait: a program that runs for a moment never needs it
 		b.code.source.Pack()
 	}
 	f.shed()
@@ -231,8 +231,8 @@ func (b *build) finish(n *Native, err error) (left *Native) {
 	return left
 }
 
-// checkCode checks that this process may run code that is compiled for it. If it may not, wazero would interpret (internal/runtime/RATIONALE.md says
-// why that won't do).
+// checkCode checks that this process may run code that is compiled for it. If it may not, wazero would interpret the code instead
+// (internal/runtime/RATIONALE.md says why that won't do).
 func checkCode(ctx context.Context, config wazero.RuntimeConfig) (err error) {
 	defer func() {
 		p := recover()
@@ -248,7 +248,7 @@ func checkCode(ctx context.Context, config wazero.RuntimeConfig) (err error) {
 	return wazero.NewRuntimeWithConfig(ctx, config).Close(ctx)
 }
 
-// compileIn has wazero compile a module on this goroutine or, with several workers, on goroutines of wazero's own, where nobody can
+// compileIn makes wazero compile a module on this goroutine or, with several workers, on goroutines of wazero's own, where nobody can
 // recover from a panic.
 func compileIn(r wazero.Runtime, source []byte, workers int) (module wazero.CompiledModule, err error) {
 	defer func() {
@@ -259,7 +259,7 @@ func compileIn(r wazero.Runtime, source []byte, workers int) (module wazero.Comp
 	return r.CompileModule(experimental.WithCompilationWorkers(context.Background(), workers), source)
 }
 
-// loadIn has wazero load a module's code from wazero's cache, as compileIn does, but never compiles it: if the code is missing, the error is
+// loadIn makes wazero load a module's code from wazero's cache, as compileIn does, but never compiles it: if the code is missing, the error is
 // compile.ErrDisk. wazero looks into the cache before it asks how many workers should compile.
 func loadIn(r wazero.Runtime, source []byte) (module wazero.CompiledModule, err error) {
 	defer func() {

@@ -57,7 +57,7 @@ func held(t *testing.T, dir string) (f *Foundry, release func()) {
 	t.Cleanup(func() {
 		release()
 		if !f.Close(testkit.Patience) {
-			t.Error("a build goes on")
+			t.Error("a build is still running")
 		}
 		if err := f.Free(context.Background()); err != nil {
 			t.Error(err)
@@ -101,7 +101,7 @@ func TestNeeded(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := c.Prepare(gone); !errors.Is(err, context.Canceled) {
-		t.Errorf("Prepare waits for nobody: %v", err)
+		t.Errorf("Prepare waits although its caller has gone: %v", err)
 	}
 	b := c.build
 	if b == nil || b.needed.Load() {
@@ -238,7 +238,7 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// TestSameCode loads the same code twice at a time, many times, as when a module is loaded again while its code is still being loaded. Both
+// TestSameCode loads the same code twice at once, many times over, as when a module is loaded again while its code is still being loaded. Both
 // results can be called.
 func TestSameCode(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,7 @@ type Config struct {
 	Logger         *slog.Logger
 	// Account counts the memory of compiling and of code.
 	Account *account.Account
-	// Schedule orders the modules to be compiled. Close closes it.
+	// Schedule decides in which order modules are compiled. The foundry's Close closes it.
 	Schedule *schedule.Scheduler
 	// Furnish adds the host's functions to a runtime.
 	Furnish func(context.Context, wazero.Runtime) error
@@ -154,7 +154,7 @@ func (f *Foundry) Describe(of sum, text []byte) {
 	}
 }
 
-// Close begins no more builds, and waits for running ones, at most for the time grace; then it ends the processes that compile. It reports whether no
+// Close begins no more builds, and waits for running ones, for no longer than grace. Then it ends the processes that compile. It reports whether no
 // build is left. A build in this process can't be ended; the schedule's Idle says when the last one is done.
 func (f *Foundry) Close(grace time.Duration) bool {
 	f.schedule.Close()

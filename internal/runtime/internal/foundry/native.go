@@ -175,7 +175,7 @@ const (
 // has reports whether the cache has code for a module.
 func (f *furnace) has(of sum) bool { return f.cache != nil && f.cache.Has(f.key(of)) }
 
-// failing reports whether the disk has failed a short while ago.
+// failing reports whether the disk failed a short while ago.
 func (f *furnace) failing() bool {
 	since := f.failed.Load()
 	return since != 0 && time.Now().UnixNano()-since < int64(troubleTime)
@@ -346,8 +346,8 @@ func (f *furnace) make(of sum, module []byte, most *compile.Limit) (compile.File
 	return compile.Here(scratch, module, f.workers)
 }
 
-// hand has wazero load code. The error is compile.ErrDisk, or the module's own. A module that was closed may be loaded again while its earlier load
-// still runs. wazero would then give the second caller code that is not complete yet, so the second load waits for the first.
+// hand makes wazero load code. The error is compile.ErrDisk, or the module's own. A module that was closed may be loaded again while its earlier
+// load still runs. wazero would then give the second caller code that is not complete yet, so the second load waits for the first.
 func (f *furnace) hand(of sum, module []byte, m compile.File, r *instrument.Rewritten) (*Native, error) {
 	turn := &f.turns[int(of[0])%len(f.turns)]
 	turn.Lock()

@@ -17,8 +17,7 @@ const (
 	mostBytes = 512 << 20
 )
 
-// TestCompileAttack compiles each shape at the largest size that is accepted. It takes half an hour, so it runs with
-// make attack-compile only.
+// TestCompileAttack compiles each shape at the largest size that is accepted. It takes half an hour, so only make attack-compile runs it.
 func TestCompileAttack(t *testing.T) {
 	if os.Getenv("TOOLSRV_ATTACK_COMPILE") == "" {
 		t.Skip("takes half an hour: make attack-compile")
@@ -81,7 +80,7 @@ func largest(t *testing.T, s shape, ratio [2]int) (n int, best *instrument.Rewri
 		}
 	}
 	if best == nil {
-		t.Fatal("nothing of it is accepted")
+		t.Fatal("no module of this shape is accepted")
 	}
 	return n, best
 }
@@ -129,7 +128,7 @@ func TestRefused(t *testing.T) {
 // Proves: Compiling is bounded
 func TestPredicted(t *testing.T) {
 	if testing.Short() || testkit.Race(t) {
-		t.Skip("compiles for some seconds, and the race detector takes several times as many")
+		t.Skip("compiles for some seconds, and several times as long with the race detector")
 	}
 	for _, s := range []shape{shapes()[0], joins[0], joins[3], lines[8]} {
 		n, best := 8, (*instrument.Rewritten)(nil)
@@ -151,7 +150,7 @@ func TestPredicted(t *testing.T) {
 func TestRealModules(t *testing.T) {
 	folder, ok := os.LookupEnv("TOOLSRV_REAL_MODULES")
 	if !ok {
-		t.Skip("needs modules of others: make attack-compile")
+		t.Skip("needs modules that others made: run make attack-compile")
 	}
 	files, err := filepath.Glob(filepath.Join(folder, "*.wasm"))
 	if err != nil || len(files) < 5 {

@@ -2,7 +2,7 @@ package weigh
 
 import "github.com/toolsrv/toolsrv/internal/runtime/internal/opcode"
 
-// An effect is what compiling an instruction that neither branches nor calls does.
+// An effect describes an instruction that neither branches nor calls: how it changes the operand stack, and what it takes to compile.
 type effect struct {
 	height int8  // values that it adds to the operand stack, or takes from it
 	work   uint8 // machine-independent instructions that the compiler makes of it, in quarters
@@ -54,7 +54,7 @@ func plainEffects() (e effects) {
 func vectorEffects() (e effects) {
 	e.set(work(16), 0, 255)
 	e.set(address, 0, 11, 84, 93)                                                                           // loads and stores
-	e.set(work(workAddress+8), 0, 10, 84, 93)                                                               // of which all but one do more
+	e.set(work(workAddress+8), 0, 10, 84, 93)                                                               // all of them except v128.store do more
 	e.set(work(workOne), 12, 12)                                                                            // constant
 	e.set(work(24), 13, 13, 107, 109, 127, 127, 156, 159, 188, 191, 213, 213, 232, 233, 244, 245, 248, 255) // shuffle, shifts of bytes, extmul, i64x2.mul, min, max, conversions
 	e.set(work(32), 98, 98, 220, 223)                                                                       // i8x16.popcnt, i64x2.extmul

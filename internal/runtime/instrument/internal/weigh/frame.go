@@ -53,7 +53,7 @@ const (
 	// bulkOperands is how many values are kept by the loops that a bulk instruction becomes.
 	bulkOperands = 4
 	// maxMeasured bounds the work of measuring a function, and maxMeasuredTotal that of all functions of a module. The work is steps × words of a
-	// set, summed over all sweeps: some 50 ms, and half a second.
+	// set, summed over all sweeps. That is some 50 ms for a function, and half a second for a module.
 	maxMeasured      = 16 << 20
 	maxMeasuredTotal = 160 << 20
 	// maxWords bounds the locals of a function, in words of 64 locals.
@@ -316,7 +316,7 @@ func (r *Ruler) call(t Signature) {
 	r.frame.passed = max(r.frame.passed, max(0, t.Params-passedRegisters)+max(0, t.Results-passedRegisters))
 }
 
-// operate changes the operands as an instruction does that neither branches nor calls.
+// operate changes the operands as an instruction would. The instruction must neither branch nor call.
 func (r *Ruler) operate(in *wasmbin.Instruction) {
 	height := int(effectOf(in.Op).height)
 	switch {

@@ -128,7 +128,7 @@ func TestFramesOfCompilers(t *testing.T) {
 		large, near := 0, 0
 		for i, f := range frames(t, module) {
 			if f.real > 2*f.told {
-				t.Errorf("%s: function %d was told to take %d bytes, and takes %d", name, i, f.told, f.real)
+				t.Errorf("%s: function %d was predicted to take %d bytes, and takes %d", name, i, f.told, f.real)
 			}
 			if f.real > 512 {
 				large++
@@ -138,7 +138,7 @@ func TestFramesOfCompilers(t *testing.T) {
 			}
 		}
 		if runtime.GOARCH == "amd64" && near*3 < large*2 { // others have more registers
-			t.Errorf("%s: of %d large frames %d are told to be no more than twice as large", name, large, near)
+			t.Errorf("%s: of %d large frames, %d were predicted to be at most twice as large as they are", name, large, near)
 		}
 	}
 }
@@ -147,7 +147,7 @@ func TestFramesOfCompilers(t *testing.T) {
 func skipUnread(t *testing.T) {
 	t.Helper()
 	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
-		t.Skip("the code of this processor is not read")
+		t.Skip("this test can't read the code of this processor")
 	}
 }
 
@@ -157,7 +157,7 @@ func TestFrames(t *testing.T) {
 	t.Parallel()
 	skipUnread(t)
 	sizes := [][2]int{{30, 300}, {300, 20}}
-	if testkit.Emulated() { // in which it takes ten times as long
+	if testkit.Emulated() { // under an emulator, the test takes ten times as long
 		sizes = sizes[:1]
 	}
 	for _, s := range shapes() {
@@ -168,7 +168,7 @@ func TestFrames(t *testing.T) {
 			}
 			for i, f := range frames(t, module) {
 				if f.told >= 0 && f.real > 2*f.told {
-					t.Errorf("%s, %d, %d: function %d was told to take %d bytes, and takes %d", s.name, size[0], size[1], i, f.told, f.real)
+					t.Errorf("%s, %d, %d: function %d was predicted to take %d bytes, and takes %d", s.name, size[0], size[1], i, f.told, f.real)
 				}
 			}
 		}

@@ -67,7 +67,7 @@ func (r *Ruler) sweep(heads []uint64) (more bool) {
 			sc := &r.scopes[s.at]
 			if sc.joins > 1 && sc.op != opcode.Loop {
 				sc.moved = 0
-				for w, set := range r.of(s.at) { // where paths join, a local that was set on one of them is another value
+				for w, set := range r.of(s.at) { // where paths join, a local that was set on one of them holds a new value
 					sc.moved += int32(bits.OnesCount64(set & live[w]))
 					begin(w, set)
 				}

@@ -90,7 +90,7 @@ func usage() taken {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		panic(err)
 	}
-	// Getrusage's maximum is the parent's if that was larger.
+	// Getrusage reports the parent's maximum if that was larger.
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		panic(err)

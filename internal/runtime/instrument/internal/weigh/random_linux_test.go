@@ -117,11 +117,11 @@ func (w *writer) piece(depth int) {
 }
 
 // TestRandomShapes compares the predicted cost with the measured one, for shapes that nobody thought of. TOOLSRV_ATTACK_SHAPES sets how many shapes
-// there are. Each then has the largest size that is accepted, and each run uses new seeds.
+// there are. If it is set, each shape has the largest size that is accepted, and each run uses new seeds.
 // Proves: Compiling is bounded
 func TestRandomShapes(t *testing.T) {
 	if testing.Short() || testkit.Race(t) {
-		t.Skip("compiles for some seconds, and the race detector takes several times as many")
+		t.Skip("compiles for some seconds, and several times as long with the race detector")
 	}
 	if count, err := strconv.Atoi(os.Getenv("TOOLSRV_ATTACK_SHAPES")); err == nil {
 		seed := rand.Uint64() % 1_000_000_000

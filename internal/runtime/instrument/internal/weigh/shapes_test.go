@@ -168,7 +168,7 @@ var ways = []struct {
 	}},
 }
 
-// joins are shapes in which values come from several places, and others that are not a product of the above.
+// joins are shapes in which values come from several places, and shapes that are not products of those above.
 var joins = []shape{
 	{"n locals set in m ifs", func(n, m int) []byte {
 		var c code

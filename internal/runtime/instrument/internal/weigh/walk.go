@@ -79,7 +79,7 @@ type local struct {
 	set   int32 // block in which it was last set
 	round int32 // number of the last of Scale.rounds in which it was read: it is live throughout that loop
 	joins int32 // the value of Scale.joins when it was last read
-	links int32 // how often joins had changed at a read since it was set
+	links int32 // at how many reads since it was set Scale.joins had changed
 }
 
 // NewScale returns a scale for functions of m.
@@ -175,8 +175,8 @@ func (s *Scale) instruction() {
 	}
 }
 
-// fill counts a memory.fill or table.fill, which the compiler turns into a loop with a call, behind a branch if there is nothing to
-// fill. The loop passes on its progress.
+// fill counts a memory.fill or table.fill, which the compiler turns into a loop with a call, behind a branch for when there is nothing to fill. The
+// loop passes its progress on to the next iteration.
 func (s *Scale) fill() {
 	s.height -= 2
 	s.count[Work] += workBulk
@@ -234,7 +234,7 @@ func (s *Scale) get(l *local) {
 		l.joins = s.joins
 		l.links++
 	}
-	// Measured: a link takes a seventh of a step, and more where there are so many that the nearest cache does not hold them.
+	// Measured: each of l.links takes a seventh of a step, and more if there are too many for the nearest cache.
 	s.count[Steps] += float64(s.chain+1) + float64(l.links)/7*(1+min(float64(l.links)/1024, 2))
 	if l.from == 0 {
 		l.from = 1
@@ -288,7 +288,7 @@ func (s *Scale) branchIf(label uint32) {
 	s.begin(block{preds: 1})
 }
 
-// branch counts a path to a label, on which the compiler puts that many blocks.
+// branch counts a path to a label. split is how many blocks the compiler puts on that path.
 func (s *Scale) branch(label uint32, split int32) {
 	f := &s.frames[len(s.frames)-1-int(label)]
 	passes := f.Results
@@ -391,7 +391,7 @@ func (s *Scale) finish() {
 		if b.head >= 0 {
 			head = s.blocks[b.head]
 		}
-		if b.loop { // a value that is not live at the head above was set since then, or in the loop
+		if b.loop { // a value that is live here but not at the head above was set between the two, or in the loop
 			s.blocks[i].above = head.above + min(live, float64(b.sets+b.before-head.before+b.height))
 		}
 		c[Above] += head.above * (1 + split)

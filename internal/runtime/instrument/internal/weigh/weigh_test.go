@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/instrument/internal/weigh"
 )
 
-// A cost that grows with a product is weighed as a product: twice as much of both factors weighs at least four times as much.
+// A cost that grows with a product is weighed as a product: if both factors are doubled, the weight is at least four times as large.
 func TestProducts(t *testing.T) {
 	t.Parallel()
 	shapes := map[string]func(n int) []byte{
@@ -46,7 +46,7 @@ func TestProducts(t *testing.T) {
 				return float64(c.Weight().Nanos)
 			}
 			if ratio := of(8000) / of(4000); ratio < 3 {
-				t.Errorf("twice as much weighs %.1f times as much, want 4 or more", ratio)
+				t.Errorf("with both factors doubled, the weight is %.1f times as large, want 4 or more", ratio)
 			}
 		})
 	}
@@ -61,7 +61,7 @@ func TestCountRefuses(t *testing.T) {
 	}
 }
 
-// TestManyBlocks weighs a function with more blocks than are counted: so many are refused anyway.
+// TestManyBlocks weighs a function with more blocks than are counted: a function with so many is refused anyway.
 // Proves: Compiling is bounded
 func TestManyBlocks(t *testing.T) {
 	t.Parallel()

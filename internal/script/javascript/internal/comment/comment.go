@@ -38,13 +38,13 @@ const (
 	maxWork     = 1 << 20 // bytes of named types: each use of a type reads it again
 	maxNames    = 1000    // members of an object, or parameters of a function
 	maxDepth    = 100     // types within types
-	maxLine     = 1000    // bytes of a place's line: each export has its own
+	maxLine     = 1000    // bytes of a place's line: there is a place for each export
 )
 
 // instead is what an author can do about anything that is not supported.
 const instead = "state a schema instead, as in tool({ parameters: … })"
 
-// Read reads a file. The name is for places.
+// Read reads a file. name is the file's name in places.
 func Read(name, source string) []Comment {
 	f := &script{tokens: token.All(source), types: map[string]*declaration{}, functions: map[string]*function{}}
 	for p := (&parser{script: f, tokens: f.tokens}); !p.atEnd(); {

@@ -25,7 +25,7 @@ type doc struct {
 var (
 	// margin matches what precedes the text of a line.
 	margin = regexp.MustCompile(`(?m)^[ \t\r]*\*? ?`)
-	// link matches {@link target text} and similar tags. The text is kept, or without one the target.
+	// link matches {@link target text} and similar tags. Such a tag becomes its text or, if it has none, its target.
 	link = regexp.MustCompile(`\{@link(?:code|plain)?\s+(?:[^}\s|]+[\s|]+)?([^}\s][^}]*)\}`)
 )
 
@@ -106,7 +106,7 @@ func (f *script) param(all []member, s string) ([]member, error) {
 		name, fallback, _ := strings.Cut(inner, "=")
 		m.name, fallback = strings.TrimSpace(name), strings.TrimSpace(fallback)
 		m.fallback = literal(token.All(fallback))
-		// A string may be without quotes, as most people write it.
+		// The default of a string parameter needs no quotes, since most people write none.
 		if m.schema != nil && m.schema.is("string") && fallback != "" && (m.fallback == nil || m.fallback[0] != '"') {
 			m.fallback, err = json.Marshal(fallback)
 		}

@@ -17,7 +17,7 @@ func (f *script) describe(c *Comment, fn *function, said doc) error {
 	var params []member
 	if fn.params > 0 && p.take("(") {
 		params = p.members(")")
-	} else if fn.params > 0 { // one alone, before =>
+	} else if fn.params > 0 { // a single parameter without parentheses, before =>
 		params = []member{{name: p.next().Text}}
 	}
 	if p.err != nil {
@@ -67,8 +67,8 @@ func (p *parser) each(params, said []member) (_ *schema, order []string) {
 	return p.objectOf(params), order
 }
 
-// oneObject returns the schema of arguments that are one object, or nil if nothing describes it. In the code the object is m. A comment describes it
-// as a whole (@param {…} args, and perhaps @param args.name), or each member.
+// oneObject returns the schema of arguments that are one object, or nil if nothing describes it. m is the object in the code. A comment describes
+// the object as a whole (@param {…} args, and perhaps @param args.name), or each member.
 func (p *parser) oneObject(m member, said []member) *schema {
 	if len(said) == 1 {
 		whole := said[0]
@@ -105,7 +105,8 @@ func (p *parser) refined(s *schema, said, code []member) *schema {
 	return out
 }
 
-// merge adds to members what said says of them. If said has a member that all lacks, merge fails with the message unknown, unless that is empty.
+// merge adds what said says of members to the same members of all. If all lacks a member of said, merge fails with the message unknown. If unknown
+// is empty, merge skips that member.
 func (p *parser) merge(all, said []member, unknown string) {
 	for _, s := range said {
 		i := slices.IndexFunc(all, func(m member) bool { return m.name == s.name })

@@ -38,7 +38,7 @@ func (p *parser) next() token.Token {
 	return t
 }
 
-// take advances if the current token is what, and reports whether it was.
+// take advances if the text of the current token equals what, and reports whether it did.
 func (p *parser) take(what string) bool {
 	if p.peek().Is(what) {
 		p.at++
@@ -47,7 +47,7 @@ func (p *parser) take(what string) bool {
 	return false
 }
 
-// need skips the token what, or fails if it is missing.
+// need skips the current token if its text equals what, and fails otherwise.
 func (p *parser) need(what string) {
 	if !p.take(what) {
 		p.refuse()
@@ -73,7 +73,7 @@ func (p *parser) deeper() {
 	}
 }
 
-// until advances to a comma, to what, or out of these brackets, and returns the tokens that it skipped.
+// until advances to a comma, to a token whose text equals what, or out of these brackets. It returns the tokens that it skipped.
 func (p *parser) until(what string) []token.Token {
 	begin, depth := p.at, p.peek().Depth
 	for t := p.peek(); !p.atEnd() && (t.Depth > depth || t.Depth == depth && !t.Is(",") && !t.Is(what)); t = p.peek() {
@@ -221,7 +221,7 @@ func (p *parser) members(closing string) (all []member) {
 	return all
 }
 
-// fallback reads a default, if there is one, up to a comma or what. A default that is computed is skipped.
+// fallback reads a default, if there is one, up to a comma or to the token what. A default that is computed is skipped.
 func (p *parser) fallback(m *member, what string) {
 	if p.take("=") {
 		m.optional, m.fallback = true, literal(p.until(what))

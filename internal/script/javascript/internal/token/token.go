@@ -168,7 +168,7 @@ func (l *lexer) closed(delimiter byte) bool {
 	return false
 }
 
-// template reads a template from behind a ` or a } to the next ` or ${.
+// template reads a template from after a ` or a } to the next ` or ${.
 func (l *lexer) template() {
 	for ; l.at < len(l.src); l.at++ {
 		switch {

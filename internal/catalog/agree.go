@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/trouble"
 )
 
-// This file is how processes that share a state agree on which of two files has a path. One record in the state says which files wait for which. A
+// In this file, processes that share a state agree on which of two files gets a path. One record in the state says which files wait for which. A
 // process that sees a file wait adds that to the record, unless the record says the opposite: then the process swaps the two files. A process that
 // sees a wait end removes it from the record, once: another process that still sees the file wait adds it again. A record is written only if it is
 // still as it was read, so of two processes that decide differently at the same time, one is first.
@@ -28,7 +28,7 @@ const (
 	// readWithin is how long the start waits for the record.
 	readWithin = 4 * time.Second
 	// If somebody else has written the record meanwhile, it is written again after a random pause below leastPause, which doubles each time up to
-	// mostPause: all processes that were too late learn so at the same moment. In TestAgreeMany this reduces the conflicts of 24 servers
+	// mostPause: all processes whose writes were too late find that out at the same moment. In TestAgreeMany this reduces the conflicts of 24 servers
 	// from 170 to 120, and the last one finishes no later.
 	leastPause, mostPause = 50 * time.Millisecond, 250 * time.Millisecond
 )
@@ -44,7 +44,7 @@ type sharing struct {
 	newer   bool                  // a newer toolsrv wrote it, so it can't be read and must not be changed
 	ended   precedence.Precedence // waits that this process has seen end, and that the record still has
 	writing bool                  // a write is under way
-	lost    int                   // how many writes before were too late
+	lost    int                   // how many writes in a row have come too late
 	retry   time.Time             // when the record may be written again; zero means at once
 
 	unread, untold, full *trouble.Trouble
@@ -142,7 +142,7 @@ func decodeRecord(e state.Entry) readRecord {
 // take applies a record.
 func (s *sharing) take(read readRecord) {
 	r := s.r
-	if read.version != 0 && read.version < s.version { // read before this process has written one
+	if read.version != 0 && read.version < s.version { // it was read before this process wrote a later version
 		return
 	}
 	s.newer = errors.Is(read.err, state.ErrNewer)

@@ -66,7 +66,8 @@ func awaitRecord(t *testing.T, paths state.Space, want string) {
 	}
 }
 
-// TestAgree shows two files that want one path to servers, in opposite order: all servers serve the file that the first server saw first.
+// TestAgree has two servers that see two files in opposite orders. Both files want the same path, and all servers serve the file that the first
+// server saw first.
 func TestAgree(t *testing.T) {
 	t.Parallel()
 	engine, paths := sandboxtest.Engine(t, sandbox.Config{}), newPaths(t)
@@ -321,7 +322,8 @@ func TestAgreeAlways(t *testing.T) {
 				}
 				var changes []change
 				for _, i := range random.Perm(8)[:1+random.IntN(5)] {
-					// A new version has the same tools, since an older one that stays is served only by servers that had it before.
+					// A new version has the same tools as the old one. With other tools it might have to wait, and then only the servers that had the
+					// old version would serve that.
 					switch {
 					case has[i] == nil:
 						for _, letter := range random.Perm(5)[:1+random.IntN(3)] {

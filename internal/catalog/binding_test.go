@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// never fails the test if a tool at a path gives this answer in any generation before end is called.
+// never checks that the tool at a path doesn't give this answer in any generation until end is called.
 func never(t *testing.T, c *catalog.Catalog, path, answer string) (end func()) {
 	t.Helper()
 	look := func(g *wasmtools.Generation) {
@@ -94,7 +94,7 @@ func TestStolenNamespace(t *testing.T) {
 	end()
 }
 
-// TestBindings has files in namespaces that their source may serve, in others, and with a prefix that their source puts before the namespace.
+// TestBindings checks files in namespaces that their source may serve, files in other namespaces, and files of a source with a prefix.
 func TestBindings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -147,7 +147,7 @@ func TestBindings(t *testing.T) {
 	}
 }
 
-// TestDescribedElsewhere refuses a module that names its tools' namespace, which is not its source's, only when it is run.
+// TestDescribedElsewhere checks that a module is refused if only running it shows that the namespace of its tools is not its source's.
 func TestDescribedElsewhere(t *testing.T) {
 	t.Parallel()
 	a := newArea(t)

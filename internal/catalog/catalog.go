@@ -56,8 +56,8 @@ type Sourced struct {
 	Namespaces []string
 	// Prefix is put before the namespace that a file's manifest or folder gives. It may be empty.
 	Prefix string
-	// Most is how many modules and scripts of the source are served; 0 means 10,000. The source may list ten times as many files that scripts are
-	// made of, and always 100,000.
+	// Most is how many modules and scripts of the source are served; 0 means 10,000. The source may list ten times as
+	// many files in all, including the parts of scripts, or 100,000 if that is more.
 	Most int
 }
 

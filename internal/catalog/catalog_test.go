@@ -51,7 +51,7 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// TestOpen checks what is listed at the moment when Open returns.
+// TestOpen checks which tools are served and which files are refused when Open returns.
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -92,7 +92,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestRefused puts each bad file beside a good one: the bad one is refused with a reason and a remedy, the good one is served.
+// TestRefused puts each bad file beside a good one. The bad one is refused with a message that says why and what to do, and the good one is served.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	answer := testkit.Fixture(t, "catalog/answer")

@@ -18,7 +18,7 @@ type coming struct {
 	mu      sync.RWMutex
 	started bool                 // all files of the first listing are known; until then, any path may come
 	loading map[string]int       // for each namespace, how many files that may have it are being loaded
-	soon    map[string]time.Time // namespaces of files that are loaded but in no generation, or that are settling; until when to wait
+	soon    map[string]time.Time // for each namespace, until when to wait for files that are loaded but in no generation, or are settling
 	gone    map[string]struct{}  // paths that were served a moment ago, and that another file may serve soon
 }
 

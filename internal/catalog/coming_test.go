@@ -20,7 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestSettledAt makes the reading of files last as long as the test wants: only paths that one of these files could have are unsettled.
+// TestSettledAt makes reading files take as long as the test wants. Meanwhile only the paths that one of these files could have are unsettled.
 func TestSettledAt(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
@@ -190,13 +190,13 @@ func TestCompiled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if g := c.Table().Current(); len(g.Routes()) != 3 || c.Ready() != nil {
-		t.Errorf("all is compiled, and there are %d tools, %v", len(g.Routes()), c.Ready())
+		t.Errorf("everything is compiled, and there are %d tools, want 3 (Ready: %v)", len(g.Routes()), c.Ready())
 	}
 	until := func(want bool) {
 		t.Helper()
 		for deadline := time.Now().Add(time.Minute); c.Compiled() != want; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatalf("Compiled never is %t", want)
+				t.Fatalf("Compiled never returned %t", want)
 			}
 		}
 	}
@@ -213,7 +213,7 @@ func TestCompiled(t *testing.T) {
 	close(free)
 	until(true)
 	if _, ok := c.Table().Lookup("/n/t9"); !ok {
-		t.Error("all is compiled without the new tool")
+		t.Error("Compiled returns true, but the new tool is not served")
 	}
 }
 

@@ -81,7 +81,7 @@ const mostFiles = 10_000
 // call returns the name of the source for messages.
 func (f *feed) call() string { return cmp.Or(f.Name, f.Source.Place(".")) }
 
-// folder returns the folder at the top of the source that a file lies in; "" is the source's own.
+// folder returns the top-level folder of the source in which a file lies. For a file in no folder, that is the one named "".
 func (f *feed) folder(name string) *folder {
 	top, _, below := strings.Cut(name, "/")
 	if !below {

@@ -17,8 +17,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestFollow goes through all that can happen to a file while the catalog runs, reported by the system and found by polling. For reported changes the
-// poll interval is so long that polling could not have found them.
+// TestFollow goes through all that can happen to a file while the catalog runs: once when the system reports the changes, and once when polling finds
+// them. For reported changes the poll interval is so long that polling could not have found them.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	for _, way := range []struct {
@@ -86,7 +86,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestLog has one line for each change, however many scans and generations follow.
+// TestLog checks that the log has one line for each change, however many scans and generations follow the change.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -152,9 +152,9 @@ func TestPaused(t *testing.T) {
 		pollOnly bool
 		before   bool // an older version exists
 	}{
-		{"told, in the place of another", false, true},
-		{"told, new", false, false},
-		{"polled, in the place of another", true, true},
+		{"reported, over an older version", false, true},
+		{"reported, as a new file", false, false},
+		{"polled, over an older version", true, true},
 	} {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
@@ -203,7 +203,7 @@ func TestConflicts(t *testing.T) {
 	directory := t.TempDir()
 	testkit.Put(t, directory, "b.wasm", version(t, "v000b", "", "b"))
 	c := open(t, options{Directory: directory})
-	swap(t, directory, "a.wasm", version(t, "v000a", "", "b", "a")) // earlier by path, later by time
+	swap(t, directory, "a.wasm", version(t, "v000a", "", "b", "a")) // earlier in the order of paths, but added later
 	awaitTable(t, c, []string{"/b"}, []string{"a.wasm"})
 	why := reason(c.Table().Current(), filepath.Join(directory, "a.wasm"))
 	for _, want := range []string{"/b", filepath.Join(directory, "a.wasm"), filepath.Join(directory, "b.wasm")} {

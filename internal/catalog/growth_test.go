@@ -14,11 +14,11 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestWorkFollowsChanges counts how many files are read and how many tools are made again for a change, among few files and among many: only as many
-// as have changed.
+// TestWorkFollowsChanges counts how many files are read, and how many tools are made again, because of a change. However many files there are, that
+// is only as many as have changed.
 func TestWorkFollowsChanges(t *testing.T) {
 	t.Parallel()
-	sizes := []int{1000, 9999} // one more, and there are as many as may be served
+	sizes := []int{1000, 9999} // with one more file, there are as many as may be served
 	if testing.Short() || testkit.Race(t) || testkit.Emulated() {
 		sizes = []int{100, 1000}
 	}

@@ -30,7 +30,7 @@ type index struct {
 	turn     func(key string) int  // the turn of each file of the first listings, by the precedence at the start
 	noted    precedence.Precedence // which file is known to wait for which
 	agreeing bool                  // a file gives way to the one that it is noted to wait for
-	keepers  map[string][]*file    // maps the key of a file that is not known yet to the files that wait until it is
+	keepers  map[string][]*file    // maps the key of a file that is not known yet to the files that wait until it is known
 	isAway   func(key string) bool // reports whether the files of a key's source are still unknown
 }
 
@@ -51,7 +51,7 @@ type file struct {
 	awaited   bool      // the start waits for it
 	slow      bool      // the start waits for it, and it takes long
 	serving   *module   // nil: none
-	since     time.Time // when serving began to be served
+	since     time.Time // when the module serving began to be served
 	waiting   *module   // a good version that is refused because of a conflict, or nil
 	refused   error     // why the newest version is not served, or nil if it is
 

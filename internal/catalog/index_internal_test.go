@@ -110,7 +110,7 @@ func TestStartOrder(t *testing.T) {
 	}
 }
 
-// TestServedKeeps checks which files take a path from a served one: at the start by their order, and none after it.
+// TestServedKeeps checks which files take a path from a file that is served. At the start, their order decides. After the start, no file does.
 func TestServedKeeps(t *testing.T) {
 	t.Parallel()
 	first, later := &module{first: true}, &module{}
@@ -173,8 +173,8 @@ func TestKeeperStaysNoted(t *testing.T) {
 	}
 }
 
-// TestManyWait checks that a new file does not cause a close look at all waiting files: a copy of a large directory inside it has thousands of them.
-// It is not parallel, because AllocsPerRun counts what the whole process allocates.
+// TestManyWait checks that a new file does not cause a close look at all waiting files, of which there can be thousands: if a large directory
+// contains a copy of itself, each file of the copy waits. It is not parallel, because AllocsPerRun counts what the whole process allocates.
 func TestManyWait(t *testing.T) {
 	engine := sandboxtest.Engine(t, sandbox.Config{})
 	content := testkit.Fixture(t, "catalog/answer")
@@ -203,6 +203,6 @@ func TestManyWait(t *testing.T) {
 		t.Errorf("%d files take what has become free, and %d wait, want 1 and %d", len(taken), len(s.waiting), files-2)
 	}
 	if why := s.files["2"].refused; why == nil || len(s.released) > 0 {
-		t.Errorf("got %v for the next one", why)
+		t.Errorf("the next file is refused with %v, want a reason, and no released path left", why)
 	}
 }

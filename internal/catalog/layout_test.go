@@ -79,13 +79,13 @@ func TestScriptsElsewhereSettle(t *testing.T) {
 	m.set("b.wasm", version(t, "v0009", "", "b"), nil)
 	awaitTable(t, c, []string{"/a", "/b"}, nil)
 	if got := r.builds(); len(got) > 0 {
-		t.Errorf("built %q of a part that is being written", got)
+		t.Errorf("built %q from a part that is still being written", got)
 	}
 	m.set("_a", []byte("v0002"), part)
 	awaitAnswer(t, c, "/a", "v0002")
 }
 
-// TestScriptsElsewhereOvertaken changes a part while a script is made from it, and has the source listed meanwhile. The script is made again.
+// TestScriptsElsewhereOvertaken changes a part while a script is made from it, and has the source listed before that ends. The script is made again.
 func TestScriptsElsewhereOvertaken(t *testing.T) {
 	t.Parallel()
 	m, r := newMemory(), &recipes{t: t}

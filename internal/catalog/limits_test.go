@@ -10,8 +10,8 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// TestTooLittleMemory refuses a file whose module declares more memory than its tool may have, as `toolsrv check` does, since all of the tool's calls
-// would fail. A reload that raises the limit makes the file served, and one that lowers the limit withdraws it.
+// TestTooLittleMemory checks that a file is refused if its module declares more memory than its tool may have, since all of the tool's calls would
+// fail. `toolsrv check` refuses it, too. A reload that raises the limit makes the file served, and one that lowers the limit withdraws it.
 func TestTooLittleMemory(t *testing.T) {
 	t.Parallel()
 	const page = 64 << 10

@@ -49,7 +49,7 @@ func TestList(t *testing.T) {
 	testkit.Put(t, dir, "b.wasm", []byte("something else"))
 	if m, err := files[1].Load(t.Context(), engine); err == nil {
 		m.Close()
-		t.Error("a file was loaded that has changed")
+		t.Error("a file that has changed was loaded")
 	}
 	source := newDirectory(t, options{Directory: dir})
 	remove(t, dir)

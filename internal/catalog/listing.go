@@ -255,7 +255,7 @@ func (r *reconciler) begin(from *feed, listing *Listing) {
 	r.publishSoon()
 }
 
-// order makes files get their paths at the start as the records say.
+// order makes files get their paths at the start in the order that the records give.
 func (r *reconciler) order() {
 	r.index.turn = r.index.noted.Turns(slices.Collect(maps.Keys(r.index.files)))
 }

@@ -119,7 +119,7 @@ func (r *reconciler) readWithin(l *load) {
 			}
 		case <-stall.C:
 		}
-		if r.isLarge(l) { // it stays in its queue, since it holds much memory
+		if r.isLarge(l) { // a large load stays in its queue, since it holds much memory
 			var end func()
 			r.do <- func() {
 				r.stall(l)
@@ -247,7 +247,8 @@ func (r *reconciler) compile(l *load, next func()) {
 	})
 }
 
-// describe runs a load's module to get its description. It may run for limit, or for as long as the sandbox allows if that is 0.
+// describe runs a load's module to get its description. The run may last for limit, or, if limit is 0, for as long as the sandbox
+// allows.
 func (r *reconciler) describe(l *load, in *queue, limit time.Duration) {
 	l.stage, l.weight = StageDescribing, r.queues.smallRoom()
 	l.module.Allow(l.weight)
@@ -352,7 +353,7 @@ func (r *reconciler) finish(l *load) {
 		r.refuse(f, l.err)
 	case m == nil:
 		r.index.edits.Add(1)
-		f.serving.content = l.content // it differs if a script's new text has become the same module
+		f.serving.content = l.content // a script's content may have changed although its module is the same
 		r.index.stopWaiting(f)
 		r.refuse(f, nil)
 	default:
@@ -391,7 +392,7 @@ func (r *reconciler) readAgain(f *file, d time.Duration) {
 	}
 }
 
-// lacked reports whether a file could not be described because other runs and compilations had the memory at the time.
+// lacked reports whether a file could not be described because other runs and compilations were using the memory at the time.
 func lacked(err error) bool {
 	failed, ok := errors.AsType[*sandbox.Error](err)
 	return ok && failed.Outcome == sandbox.Overloaded
@@ -404,7 +405,7 @@ func (r *reconciler) refuse(f *file, err error) {
 	}
 }
 
-// retryCrowded reads files again that found no room for their manifests, as far as there may be room now.
+// retryCrowded reads files again for whose manifests there was no room. It reads only as many as may have room now.
 func (r *reconciler) retryCrowded() {
 	if !r.index.freed {
 		return

@@ -76,7 +76,7 @@ func TestLoadsTakeMemory(t *testing.T) {
 	}
 	awaitTable(t, c, []string{"/small"}, nil)
 	if after := quiet(func(now [3]int64) bool { return now == before }); after != before {
-		t.Errorf("%v bytes of memory, manifests and modules are counted when all are gone, want %v", after, before)
+		t.Errorf("after all files are gone, the counts in bytes (memory, manifests, modules) are %v, want %v", after, before)
 	}
 }
 

@@ -124,7 +124,7 @@ func with(t testing.TB, o options, begin func(context.Context, catalog.Options) 
 	return of(t, newDirectory(t, o), o, begin)
 }
 
-// of is like with, for any kind of source.
+// The function of does what with does, for any kind of source.
 func of(t testing.TB, s catalog.Source, o options, begin func(context.Context, catalog.Options) (*catalog.Catalog, error)) *catalog.Catalog {
 	t.Helper()
 	c, err := begin(t.Context(), catalog.Options{Sources: []catalog.Sourced{{Source: s, Record: o.Record, Scripts: o.Scripts}}, Engine: o.Engine, Limits: o.Limits, Policy: o.Policy,

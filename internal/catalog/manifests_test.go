@@ -24,7 +24,7 @@ func TestManifestsFull(t *testing.T) {
 	awaitTable(t, c, []string{"/a", "/small"}, nil)
 	one := engine.ManifestUse().Held
 	if one < 1<<20 {
-		t.Fatalf("the manifests take %d bytes by count, want above 1 MiB", one)
+		t.Fatalf("the manifests are counted as %d bytes, want more than 1 MiB", one)
 	}
 
 	swap(t, directory, "b.wasm", large(t, "v0001", "b"))
@@ -42,7 +42,7 @@ func TestManifestsFull(t *testing.T) {
 	}
 	closeNow(t, c)
 	if use := engine.State(); use.Manifests.Held != 0 {
-		t.Errorf("%d bytes are counted after the end, want none", use.Manifests.Held)
+		t.Errorf("%d bytes are counted after the catalog was closed, want none", use.Manifests.Held)
 	}
 }
 

@@ -23,7 +23,8 @@ type patience struct {
 const (
 	// grace is how long a source has to return after its context has ended.
 	grace = time.Second
-	// mostReads bounds the abandoned reads of a source. Together they may hold as many bytes as a module may have, or there is only one.
+	// mostReads bounds the abandoned reads of a source. If there are several, they hold at most as many bytes together as a module
+	// may have.
 	mostReads = 64
 )
 
@@ -86,8 +87,8 @@ func ask[T any](ctx context.Context, p *patience, takes int64, read func() (T, e
 	})
 }
 
-// waited returns the result of do, if do returns before ctx ends or shortly after. Otherwise it calls leave with true, and with false once do has
-// returned.
+// waited returns the result of do, if do returns before ctx ends or shortly after. Otherwise it calls leave(true) and returns the cause of ctx. It
+// calls leave(false) when do returns later.
 func waited[T any](ctx context.Context, do func() (T, error), leave func(left bool)) (T, error) {
 	var result T
 	var err error

@@ -2,8 +2,8 @@ package catalog
 
 // Pins say which content files must have. The methods are called from many goroutines.
 type Pins interface {
-	// Check returns why a file with this name in its source, and with tools at these paths, may not have a digest, or nil. The digest is that of the
-	// module, or of the module that a script becomes.
+	// Check returns nil if a file with this name in its source, and with tools at these paths, may have this digest, and otherwise an error that says
+	// why not. The digest is that of the module, or of the module that a script becomes.
 	Check(name string, paths []string, digest string) error
 }
 

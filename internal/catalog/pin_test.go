@@ -57,7 +57,7 @@ func TestPins(t *testing.T) {
 	m.remove("send.wasm")
 	awaitTable(t, c, []string{"/web/get"}, []string{"m:thief.wasm"})
 
-	// From now on the other file is pinned, too: by its tools and by its name to another content, and then to its own.
+	// From now on the other file is pinned, too, by its tools and by its name: first to another content, and then to its own.
 	for _, p := range []*configured.Pins{pins("pay", right, "**/get", right), pins("pay", right, "get.wasm", right), pins("pay", right, "web", other, "web/*", right)} {
 		if err := c.Reconfigure(catalog.Configuration{Pins: p}); err != nil {
 			t.Fatal(err)

@@ -15,7 +15,7 @@ func (r *reconciler) pending(now time.Time) bool {
 }
 
 // adviseRetry reports whether clients of a path without a tool should try again: while tools are pending, but after the start for at most half a
-// minute, even if files keep coming or take long. Without this bound a client with a misspelt path would never be told.
+// minute, even if files keep coming or take long. Without this bound a client with a misspelt path would never be told that there is no such tool.
 func (r *reconciler) adviseRetry(now time.Time) bool {
 	pending := r.pending(now)
 	if !pending || r.unready.Load() != 0 {
@@ -28,7 +28,7 @@ func (r *reconciler) adviseRetry(now time.Time) bool {
 // closes what is no longer served.
 func (r *reconciler) publish() error {
 	began := time.Now()
-	r.writeRecords() // before the table shows it
+	r.writeRecords() // before the table shows which files have paths
 	r.publishAt = time.Time{}
 	var refused []wasmtools.Refusal
 	for _, f := range r.feeds {

@@ -31,7 +31,7 @@ type lane struct {
 	sorted  bool
 }
 
-// A folder is one at the top of a source, with all below it. Mostly it belongs to one author.
+// A folder is a top-level folder of a source, with all that is below it. Usually all of it belongs to one author.
 type folder struct {
 	late int // how many of its files have taken long
 }
@@ -165,8 +165,8 @@ type queues struct {
 // largeFile is the size in bytes of a file that takes milliseconds to read.
 const largeFile = 1 << 20
 
-// Loading files may take these fractions of the memory of all tools: one for all large files together, one for all small files that are loaded at a
-// time.
+// Loading files may take these fractions of the memory of all tools: one for all large files together, and one for all small files together
+// that are loaded at the same time.
 const (
 	largeLoads = 3.0 / 8
 	smallLoads = 1.0 / 8
@@ -206,8 +206,8 @@ func (q *queues) late(of *folder) {
 	}
 }
 
-// read adds a job that reads a file of a given size and takes some memory meanwhile. The file counts as large if that is more than a small one may
-// take.
+// read adds a job that reads a file of a given size and takes some memory meanwhile. The file counts as large if it takes more memory than a small
+// file may.
 func (q *queues) read(from *feed, of *folder, size, weight int64, j job) {
 	if size < largeFile && weight <= q.smallRoom() {
 		q.add(&q.reads, from, of, size, j)

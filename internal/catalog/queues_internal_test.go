@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestQueueHasRoom runs as many jobs as fit together, the cheap ones first, and a job that fits beside no other alone.
+// TestQueueHasRoom checks that a queue runs as many jobs at a time as fit together, the cheap ones first. A job that fits beside no other runs alone.
 // Proves: Limits hold, one by one and in sum
 func TestQueueHasRoom(t *testing.T) {
 	t.Parallel()
@@ -28,7 +28,7 @@ func TestQueueHasRoom(t *testing.T) {
 		end <- struct{}{}
 		(<-do)()
 	}
-	// Which of two that run ends first is not known.
+	// If two jobs run at the same time, either of them may end first.
 	if want := [][]int64{{9, 10, 4, 9, 20}, {9, 10, 6, 9, 20}, {9, 5, 6, 9, 20}}; !slices.ContainsFunc(want, func(w []int64) bool { return slices.Equal(w, used) }) || q.used != 0 {
 		t.Errorf("the jobs that ran at the same time weighed %v, want one of %v", used, want)
 	}

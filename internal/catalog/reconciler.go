@@ -141,7 +141,7 @@ func (r *reconciler) run() {
 			r.sharing.write()
 		}
 		r.queues.start(r.ctx, r.do)
-		if r.adviseRetry(now) { // before a generation lacks a tool that comes back from another place
+		if r.adviseRetry(now) { // must be set before a generation is published that lacks a tool which another file will bring back
 			r.unsynced.Store(true)
 		}
 		// A single file is published at once. If many files come together, each generation takes some of them.
@@ -313,7 +313,8 @@ func (r *reconciler) stopAwaiting() {
 	}
 }
 
-// noteTried notes that a source has been listed, or could not be. The start waits for all of them, unless none could be.
+// noteTried notes that a source has been listed, or could not be. The start waits until each source has been tried and at
+// least one could be listed.
 func (r *reconciler) noteTried(f *feed) {
 	f.tried = true
 	if r.listed || slices.ContainsFunc(r.feeds, func(f *feed) bool { return !f.tried }) || !slices.ContainsFunc(r.feeds, func(f *feed) bool { return f.listed }) {

@@ -45,7 +45,7 @@ func TestRestartKeeps(t *testing.T) {
 	other := open(t, options{Directory: directory})
 	awaitTable(t, other, []string{"/b"}, []string{"m.wasm"})
 
-	// Once nobody waits any more, there is nothing to remember.
+	// Once no file waits any more, there is nothing to record.
 	c = open(t, o)
 	remove(t, directory, "m.wasm")
 	awaitTable(t, c, []string{"/b"}, nil)
@@ -124,7 +124,7 @@ func TestRestartWaitsForKeeper(t *testing.T) {
 	}
 }
 
-// TestRecordUnwritable serves without a record, and says once that it can't keep it.
+// TestRecordUnwritable checks that files are served if the record can't be written, and that the log says so once.
 func TestRecordUnwritable(t *testing.T) {
 	t.Parallel()
 	directory, log := t.TempDir(), &testkit.Log{}

@@ -93,8 +93,8 @@ func (s *scripts) outdated(id string) bool {
 	return m != nil && m.made && m.round != s.round
 }
 
-// take takes the parts out of a listing, and gives a new version to scripts that have to be made again. As for other changed files, these have to
-// settle first.
+// take takes the parts out of a listing, and gives a new version to scripts that have to be made again. Like other changed files, such
+// scripts have to settle first.
 func (s *scripts) take(l *Listing, settle time.Duration, now time.Time) {
 	parts := map[string]Entry{}
 	if slices.ContainsFunc(l.Entries, func(e Entry) bool { return e.Kind == Script || e.Kind == Part }) {
@@ -237,7 +237,7 @@ func (s *scripts) make(ctx context.Context, e Entry) (none wasmbin.Made, digest 
 	return module, digest, nil
 }
 
-// build builds a script, with the content instead if that is not nil. changed is for making.changed. If err is not the script's fault, changed is
+// build builds a script. If instead is not nil, it is the script's content. changed is for making.changed. If err is not the script's fault, changed is
 // nil, and the build is tried again.
 func (s *scripts) build(ctx context.Context, e Entry, instead []byte, parts map[string]Entry) (module wasmbin.Made, changed change, err error) {
 	disk, ok := s.source.(Disk)
@@ -267,8 +267,8 @@ func (s *scripts) build(ctx context.Context, e Entry, instead []byte, parts map[
 	return module, func(_ map[string]Entry, names map[string]bool) bool { return otherFiles(then, names) }, err
 }
 
-// otherFiles reports whether any of these files, by path, has changed. It looks only at those with one of the given base names, or at all if names is
-// nil. It does not compare whole paths, since a file may have been reached by another path.
+// otherFiles reports whether any of these files, by path, has changed. It looks only at the files whose base names are in names, or at all files if
+// names is nil. It does not compare whole paths, since a file may have been reached by another path.
 func otherFiles(inputs map[string]fs.FileInfo, names map[string]bool) bool {
 	for name, then := range inputs {
 		if names != nil && !names[filepath.Base(name)] {

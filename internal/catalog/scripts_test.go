@@ -112,7 +112,7 @@ type lost struct{}
 func (lost) Error() string   { return "the process was killed" }
 func (lost) Temporary() bool { return true }
 
-// TestScriptsPass has scripts that can't be built for a while: nothing changes, and they are served in the end.
+// TestScriptsPass has scripts that can't be built for a while, through no fault of their own. In the end they are served.
 // Proves: Files of others are not trusted
 func TestScriptsPass(t *testing.T) {
 	t.Parallel()

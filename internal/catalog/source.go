@@ -48,8 +48,8 @@ type Trusting interface {
 	Doubt()
 }
 
-// ErrChanged means that a file no longer has the version that was listed. [Source.Open] fails with it, or a Read of what it
-// returned. The Catalog lists again.
+// ErrChanged means that a file no longer has the version that was listed. [Source.Open] fails with ErrChanged, or a Read of what Open returned does.
+// The Catalog lists again.
 var ErrChanged = errors.New("the file changed while it was read")
 
 // A FileError is returned by [Source.Open] if the file is to blame: the same version would fail again. Its text is that

@@ -181,7 +181,7 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// TestSourceUnknown continues to serve files that a source temporarily can't list.
+// TestSourceUnknown checks that files are still served while their source can't list them.
 func TestSourceUnknown(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
@@ -224,8 +224,8 @@ func (h hang) Close() error {
 	return nil
 }
 
-// TestSourceFile makes one file of a source misbehave, at the start and later. It is refused with the reason, in time; the other
-// files are served; and once it behaves it is served, too.
+// TestSourceFile makes one file of a source misbehave, at the start and later. The file is refused with the reason, in time. The other files are
+// served, and once this file behaves, it is served, too.
 func TestSourceFile(t *testing.T) {
 	t.Parallel()
 	module := version(t, "v0001", "", "x")
@@ -380,7 +380,8 @@ func TestSourceHangs(t *testing.T) {
 	}
 }
 
-// TestSourceLists makes List fail, and hang: the error is reported, and what was served stays. Once List succeeds again, everything is as before.
+// TestSourceLists makes List fail, and then hang: the error is reported, and what was served stays. Once List succeeds again, everything is as
+// before.
 func TestSourceLists(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
@@ -418,7 +419,7 @@ func TestSourceLists(t *testing.T) {
 	}
 }
 
-// TestSourceEvents sends changes faster than the catalog can list.
+// TestSourceEvents reports changes faster than the catalog can list the source.
 func TestSourceEvents(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
@@ -458,7 +459,7 @@ func (b *builder) Build(_ context.Context, _, path string, _ []byte) (wasmbin.Ma
 	return made, nil, err
 }
 
-// TestSourceMade has scripts that become modules of another size than was listed, or don't become modules.
+// TestSourceMade has scripts that become modules of a size other than the listed one, and scripts that can't be made into modules.
 func TestSourceMade(t *testing.T) {
 	t.Parallel()
 	m, b := newMemory(), &builder{made: map[string]func() (wasmbin.Made, error){}}

@@ -253,8 +253,8 @@ func TestSourceNeverReturns(t *testing.T) {
 	closeNow(t, c)
 }
 
-// TestFilesNeverOpen has a source whose files, small and large, never open, and more of them than are read at a time. Small and large files of
-// another source that come later are served before a read of the first source times out.
+// TestFilesNeverOpen has a source with more files, small and large, than are read at a time. Opening any of these files never ends. Small and large
+// files of another source that come later are served before a read of the first source times out.
 func TestFilesNeverOpen(t *testing.T) {
 	t.Parallel()
 	a := newArea(t)

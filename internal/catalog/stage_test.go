@@ -218,7 +218,7 @@ func TestStartGoesOnBesideSwaps(t *testing.T) {
 	}
 }
 
-// TestSettlesBesideEndless checks that clients wait for endless modules no longer than for anything else.
+// TestSettlesBesideEndless checks that clients are not asked to wait longer for endless modules than for any others.
 // Proves: Nothing stops the server
 func TestSettlesBesideEndless(t *testing.T) {
 	t.Parallel()
@@ -229,7 +229,7 @@ func TestSettlesBesideEndless(t *testing.T) {
 	for i := range files {
 		testkit.Put(t, directory, fmt.Sprintf("a%02d.wasm", i), unlike(t, testkit.Fixture(t, "wat/hostile/describe_spin"), fmt.Sprint(i)))
 	}
-	awaitState(t, c, "all are running, or waiting for that", func(s catalog.State) bool { return s.Files[catalog.StageDescribing] == files })
+	awaitState(t, c, "all are running, or waiting to run", func(s catalog.State) bool { return s.Files[catalog.StageDescribing] == files })
 	for deadline := time.Now().Add(time.Minute); !c.Synced(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("clients of a missing path are asked to try again for as long as modules run")
@@ -246,7 +246,7 @@ func endless(t *testing.T) *sandbox.Engine {
 	return sandboxtest.Engine(t, sandbox.Config{DescribeFuel: sandboxtest.Endless})
 }
 
-// TestRenamed gives a served file another name: while no generation has its tool, the catalog is not in step.
+// TestRenamed gives a served file another name. While no generation has the file's tool, the catalog must not count as in step.
 func TestRenamed(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -272,7 +272,7 @@ func TestNewerVersion(t *testing.T) {
 	log := &testkit.Log{}
 	testkit.Put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
 	c := open(t, options{Engine: endless(t), Directory: directory, Logger: log.Logger(slog.LevelInfo)})
-	// If a busy machine stops the writer between two steps, an empty file is there for long enough to be refused: so it is renamed into place.
+	// The file is renamed into place. Otherwise a busy machine could stop the writer after it has made an empty file, and that would be refused.
 	swap(t, directory, "a.wasm", testkit.Fixture(t, "wat/hostile/describe_spin"))
 	for since := time.Now(); time.Since(since) < 200*time.Millisecond; runtime.Gosched() { // until the file has settled, and its module runs
 		if c.Synced() {

@@ -27,7 +27,7 @@ func awaitState(t testing.TB, c *catalog.Catalog, what string, good func(catalog
 	}
 }
 
-// TestState checks the stage of each file, and what has been wrong since when.
+// TestState checks the stage of each file, what is wrong, and since when it has been wrong.
 func TestState(t *testing.T) {
 	t.Parallel()
 	began := time.Now()

@@ -42,7 +42,7 @@ func TestToolList(t *testing.T) {
 		}
 		want := slices.SortedFunc(maps.Values(model), func(a, b *wasmtools.Tool) int { return strings.Compare(a.Path(), b.Path()) })
 		if got := l.all(); !slices.Equal(got, want) {
-			t.Fatalf("seed %d, step %d: got %d tools, want %d, or others", seed, step, len(got), len(want))
+			t.Fatalf("seed %d, step %d: got %d tools, want %d, or the wrong ones", seed, step, len(got), len(want))
 		}
 	}
 }

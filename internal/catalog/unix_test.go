@@ -184,7 +184,7 @@ func TestOwnersPrivate(t *testing.T) {
 	}
 }
 
-// TestPermission: files that can't be read are refused, or served as before if they were served, and taken up when they can be read.
+// TestPermission: a file that can't be read is refused. What was served before stays. Once the file can be read, it is served.
 func TestPermission(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() == 0 {

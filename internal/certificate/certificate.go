@@ -83,7 +83,8 @@ func (v *Verifier) Scheme() auth.Scheme {
 // Open returns false: nobody is let in without a certificate.
 func (v *Verifier) Open() bool { return false }
 
-// Version always returns the same: other rules make another Verifier, and each request has the state of its connection.
+// Version always returns 0, since nothing about a Verifier changes: for other rules there is another Verifier, and Verify asks for the TLS state of
+// each request.
 func (v *Verifier) Version() uint64 { return 0 }
 
 // Subscribe does nothing, since Open never changes.

@@ -38,7 +38,7 @@ type Rules struct {
 	known map[known]*wasmtools.Principal
 }
 
-// A known is the key of a principal. A name that has not been checked yet may have any bytes, so the three are not joined into one string.
+// A known is the key of a principal. The three strings are not joined into one, since a name that has not been checked yet may have any bytes.
 type known struct{ name, realm, rules string }
 
 type rule struct {
@@ -46,7 +46,7 @@ type rule struct {
 	scopes scope.Set
 }
 
-// New returns rules, whose principals have this origin. It fails where a scope is not valid.
+// New returns rules, whose principals have this origin. It fails if a scope is not valid.
 func New(origin string, rules []Rule) (*Rules, error) {
 	all := &Rules{origin: origin, known: map[known]*wasmtools.Principal{}}
 	for _, r := range rules {

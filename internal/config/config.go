@@ -23,7 +23,7 @@ import (
 // A Config says what a server serves, where, to whom and with which limits. It must not be changed once a server has it; from then on it
 // is safe for concurrent use.
 //
-// A field with the tag restart, which is its key, is read only when a server starts.
+// A field with the tag restart is read only when a server starts. The tag gives the field's key in the file.
 type Config struct {
 	// Title, Version and Description are shown in the OpenAPI document.
 	Title       string `restart:"title"`
@@ -133,7 +133,7 @@ type Source struct {
 	Name string
 	// Directory has the .wasm files, including those in subfolders. If empty, there is an OCI or a Bucket.
 	Directory string
-	// Bucket is the name of an object bucket in the NATS that holds the state. If empty, there is a Directory or an OCI.
+	// Bucket is the name of an object bucket in the NATS servers that hold the state. If empty, there is a Directory or an OCI.
 	Bucket string
 	// Scripts is whether scripts in Directory or Bucket are served, too.
 	Scripts bool

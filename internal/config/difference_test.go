@@ -57,7 +57,7 @@ func TestDifference(t *testing.T) {
 			t.Errorf("%s: got %q, want %q, %q, %q", test.name, got, test.settings, test.limits, test.grants)
 		}
 		if none := configured.DifferenceOf(now, now); len(none.Settings)+len(none.Limits)+len(none.Grants) > 0 {
-			t.Errorf("%s: from itself: got %q", test.name, none)
+			t.Errorf("%s: compared with itself: got %q", test.name, none)
 		}
 	}
 }
@@ -85,11 +85,11 @@ func TestDifferenceOfEachKey(t *testing.T) {
 			}
 		}
 		if !ok || value == "" && listed {
-			continue // tokens: the server names them
+			continue // for tokens, the server logs the names of those that changed
 		}
 		if !listed { // the key needs a restart, or somebody has forgotten to list it
 			if !slices.Contains(restarts, key) {
-				t.Errorf("%s: a reload takes it up, and says nothing", key)
+				t.Errorf("%s: a reload applies a change of this key, but does not log it", key)
 			}
 			continue
 		}

@@ -58,8 +58,8 @@ func (d *document) parse() (values map[string]any, err error) {
 	return values, nil
 }
 
-// tableList reads the tables of an array [[name]], each into an element of to. At most most tables are allowed; fewer says how to do with fewer. The
-// array may be in an element of another array, whose place then has a number.
+// tableList reads the tables of an array [[name]], each into an element of to. No more tables than most are allowed. The
+// text fewer tells the user how to manage with fewer tables. The array may be in an element of another array, whose place then has a number.
 func tableList[T any](d *document, name string, most int, fewer string, to *[]T, read func(place string, values map[string]any, to *T)) keys.Reader {
 	shown := name
 	if i, j := strings.IndexByte(name, '['), strings.LastIndexByte(name, ']'); i >= 0 {

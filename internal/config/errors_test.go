@@ -69,8 +69,8 @@ func TestErrors(t *testing.T) {
 		{"string wanted", "title = 1", `title: must be a string, not a whole number`},
 		{"boolean wanted", "auth.required = 'yes'", `auth.required: must be true or false, not a string`},
 		{"list wanted", "tools.enabled = 'web'", `tools.enabled: must be a list such as ["one", "two"], not a string`},
-		{"list of disabled tools wanted", "tools.disabled = 'web'", `tools.disabled: must be a list such as ["web", {tool = "math/div", reason = "being repaired"}], not a string`},
-		{"strings in a list wanted", "tools.enabled = ['web',\n\n  1]", `configuration:3:3: tools.enabled[1]: must be a string, not a whole number`},
+		{"a string in place of the list of disabled tools", "tools.disabled = 'web'", `tools.disabled: must be a list such as ["web", {tool = "math/div", reason = "being repaired"}], not a string`},
+		{"a number in place of a string in a list", "tools.enabled = ['web',\n\n  1]", `configuration:3:3: tools.enabled[1]: must be a string, not a whole number`},
 		{"time wanted", "limits.timeout = 5", `limits.timeout: must be a time in quotes such as "200ms", "5s" or "1m30s", not a whole number`},
 		{"size wanted", "limits.memory = 1.5", `limits.memory: must be a size such as "64MiB", or a number of bytes, not a fractional number`},
 		{"number wanted", "limits.queue = 1979-05-27", `limits.queue: must be a whole number, not a date or time`},
@@ -93,7 +93,7 @@ func TestErrors(t *testing.T) {
 		{"bad entry", "tools.disabled = ['a//b']", `tools.disabled[0]: has an empty part`},
 		{"entry with a slash at its end", "tools.disabled = ['a/']", `tools.disabled[0]: has an empty part`},
 		{"long name", "tools.disabled = ['a/" + strings.Repeat("b", 65) + "']", `has 65 bytes; a name has at most 64`},
-		{"entry up the tree", "tools.disabled = ['../a']", `tools.disabled[0]: has a character that is not allowed in a name`},
+		{"an entry that begins with two dots", "tools.disabled = ['../a']", `tools.disabled[0]: has a character that is not allowed in a name`},
 		{"no address", "server.address = []", `server.address: the list is empty`},
 		{"an address twice", "server.address = ['[::1]:80', '[::1]:80']", `server.address[1]: is listed twice`},
 		{"too many addresses", "server.address = [" + strings.Repeat("'127.0.0.1:0',", 17) + "]", `server.address: there are 17 addresses; at most 16 are allowed`},
@@ -122,11 +122,11 @@ func TestErrors(t *testing.T) {
 		{"hosts wanted", "server.hosts = 'example.com'", `server.hosts: must be a list such as ["one", "two"], not a string`},
 		{"host with a scheme", "[server]\nhosts = ['a',\n'https://example.com']", `configuration:3:1: server.hosts[1]: has a scheme, but a host has none: leave it out, as in "tools.example.com"`},
 		{"host with a port", "server.hosts = ['example.com:8000']", `server.hosts[0]: has a port, but a host is allowed on any port: leave it out`},
-		{"host with a star within", "server.hosts = ['a.*.com']", `server.hosts[0]: has a * that is not the whole first label of a name: use a pattern such as "*.example.com", or "*" for every host`},
+		{"host with a star in the middle", "server.hosts = ['a.*.com']", `server.hosts[0]: has a * that is not the whole first label of a name: use a pattern such as "*.example.com", or "*" for every host`},
 		{"empty host", "server.hosts = ['']", `server.hosts[0]: the entry is empty: name a host such as "tools.example.com"`},
 		{"origin without a scheme", "[server]\ncors_origins = ['example.com']", `configuration:2:17: server.cors_origins[0]: is not an origin: use a scheme and a host without a path, such as "https://app.example.com" or "http://localhost:3000"`},
 		{"origin with a path", "server.cors_origins = ['https://example.com/']", `server.cors_origins[0]: is not an origin`},
-		{"origin with a star within", "server.cors_origins = ['https://*.example.com']", `server.cors_origins[0]: has a *, but origins are compared as a whole: list each of them, or use just "*" for every origin`},
+		{"origin with a star for a label", "server.cors_origins = ['https://*.example.com']", `server.cors_origins[0]: has a *, but origins are compared as a whole: list each of them, or use just "*" for every origin`},
 		{"origin null", "server.cors_origins = ['null']", `server.cors_origins[0]: is the origin of every page without one: name the pages' real origin`},
 		{"IPv6 without brackets", "server.address = '::1:80'", `is not an address`},
 		{"blank in the host", "server.address = 'local host:80'", `is not an address`},
@@ -163,7 +163,7 @@ func TestErrors(t *testing.T) {
 		{"empty match", "[[override]]\nmatch=''", `override[0].match: the pattern is empty`},
 		{"slash match", "[[override]]\nmatch='/'", `override[0].match: the pattern is empty`},
 		{"match with an empty name", "[[override]]\nmatch='a//b'", `override[0].match: has an empty part`},
-		{"match with other stars", "[[override]]\nmatch='a/b**'", `has ** next to other characters`},
+		{"match with two stars after a letter", "[[override]]\nmatch='a/b**'", `has ** next to other characters`},
 		{"match with three stars", "[[override]]\nmatch='***'", `has ** next to other characters`},
 		{"match with a question mark", "[[override]]\nmatch='a/?'", `has a character that is not allowed in a name`},
 		{"long match", "[[override]]\nmatch='" + strings.Repeat("a", 129) + "'", `the pattern has 129 bytes; at most 128 are allowed`},
@@ -313,7 +313,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestOneErrorForAValue refuses values that other keys need. There must be no second error that such a value is missing.
+// TestOneErrorForAValue refuses values that other keys need. There must be no second error that says that such a value is missing.
 func TestOneErrorForAValue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{

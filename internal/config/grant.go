@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 
-// A Grant says which of the things that they declare the tools that match Match may reach.
+// A Grant says what the tools that match Match may reach, of the things that they declare.
 type Grant struct {
 	// Match is a path such as "weather/now" or a pattern such as "weather/*"; see docs/configuration.md.
 	Match string

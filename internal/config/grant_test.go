@@ -108,7 +108,7 @@ func TestGrantErrors(t *testing.T) {
 		{"many redirects", "[[grant]]\nmatch='a'\nredirects = 11", "grant[0].redirects: is out of range: 0 to 10 is allowed"},
 		{"small quota", "[[grant]]\nmatch='a'\nkv = '1KiB'", `grant[0].kv: is out of range: 4KiB to 1024GiB is allowed`},
 		{"no entries", "[[grant]]\nmatch='a'\nkv_entries = 0", "grant[0].kv_entries: is out of range"},
-		{"headers of no service", "[[grant]]\nmatch='a'\nhttp=['https://a']\nheaders = {'https://b' = {X = 'y'}}", `configuration:4:12: grant[0].headers: it is not in the grant's http: repeat one`},
+		{"headers for a service that the grant does not have", "[[grant]]\nmatch='a'\nhttp=['https://a']\nheaders = {'https://b' = {X = 'y'}}", `configuration:4:12: grant[0].headers: it is not in the grant's http: repeat one`},
 		{"no header", "[[grant]]\nmatch='a'\nhttp=['https://a']\nheaders = {'https://a' = {'X Y' = 'y'}}", `configuration:4:27: grant[0].headers: is not the name of a header`},
 		{"a line break in a header", "[[grant]]\nmatch='a'\nhttp=['https://a']\nheaders = {'https://a' = {X = \"y\\r\\nZ: hunter2\"}}", `grant[0].headers: is not a valid value for a header`},
 		{"headers as a list", "[[grant]]\nmatch='a'\nheaders = []", "grant[0].headers: must be a table such as"},

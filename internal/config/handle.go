@@ -14,7 +14,7 @@ func Opaque(c *Config, err error) (*Handle, error) {
 	return c.Handle(), nil
 }
 
-// Config returns the configuration behind the handle. It panics if there is none, because a program has made the handle itself.
+// Config returns the configuration behind the handle. It panics if there is none: then a program has made the handle itself.
 func (h *Handle) Config() *Config {
 	if h == nil || h.config == nil {
 		panic("config: a Config is made by Load or Parse")

@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/generated/keys.md")
 
-// readers are the functions whose tables have the keys, with the place of the tables in a file. The comment above a key is the key's row on the page.
+// readers are the functions that return the tables of keys, each with the place of its keys. The comment above a key is the key's row on the page.
 // It gives the meaning, preceded by the allowed values and " | " if the reader's errors don't say these well.
 var readers = map[string]string{
 	"tables": "", "read": "", "oidcTable": "auth.oidc.", "otlpTable": "otlp.", "secretsTable": "secrets.", "stateTable": "state.",
@@ -30,7 +30,7 @@ var readers = map[string]string{
 	"tokens": "token.", "ruleTables": "rule.", "rateKeys": "rate.",
 }
 
-// lists are the tables of which there may be several: how one begins, and the page's text about it.
+// lists are the tables of which a file may have several. begin is how such a table begins, and text is what the page says about it.
 var lists = []struct{ heading, place, begin, text string }{
 	{"Grants", "grant.", "[[grant]]\nmatch = '*'\n", "The keys of [`[[grant]]`](../configuration.md#grants)."},
 	{"Sources", "source.", "[[source]]\n", "The keys of `[[source]]`: [directories](../configuration.md#several-directories), [registries](../configuration.md#tools-from-a-registry), [buckets](../configuration.md#tools-in-a-bucket)."},
@@ -196,12 +196,12 @@ func stringOf(e ast.Expr) string {
 	return said
 }
 
-// keysOf gets the keys of the table that begins like this from Parse.
+// keysOf returns the keys of a table. It gets them from the error of Parse for an unknown key. begin is how the table begins.
 func keysOf(t *testing.T, begin string) []string {
 	t.Helper()
 	_, err := config.Parse([]byte(begin+"'?????????????' = 1"), "")
 	if err == nil {
-		t.Fatalf("%s: an unknown key is no error", begin)
+		t.Fatalf("%s: an unknown key causes no error", begin)
 	}
 	_, names, ok := strings.Cut(err.Error(), ": the keys are ")
 	if !ok {

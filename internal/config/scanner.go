@@ -9,10 +9,11 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// These bound what a file may contain. No valid file comes near the bounds, and a hostile one costs no more than its bytes.
+// These bound what a file may contain. No valid file comes near the bounds. Because of them, the cost of a hostile file grows only
+// with its size.
 const (
 	maxPath     = 256     // bytes of a key with the tables and lists around it; this also bounds their nesting
-	maxKeys     = 12_000  // parts of keys, more than in maxOverrides full overrides; the decoder's time grows with the square
+	maxKeys     = 12_000  // parts of keys, more than maxOverrides full overrides have; the decoder's time grows with the square of their number
 	maxElements = 100_000 // elements of all lists together
 )
 
@@ -165,7 +166,7 @@ func before(text []byte, characters string) int {
 	return len(text)
 }
 
-// stringLength returns the length of the string at the beginning of a text. The string may have no end, where the decoder will stop.
+// stringLength returns the length of the string at the beginning of a text. If the string has no end, the decoder will report that there.
 func stringLength(text []byte) int {
 	quote := text[:1]
 	if three := bytes.Repeat(quote, 3); bytes.HasPrefix(text, three) {

@@ -241,7 +241,7 @@ func namespaces(d *document, place string, to *[]string) keys.Reader {
 	return list(d, place, "namespaces", maxNamespaces, `is empty, so nothing would be served: name a namespace such as "acme"`, "name one that holds several", read)
 }
 
-// list reads a list of at least one and at most most elements, each with read, and reports each wrong one.
+// list reads a list of 1 to most elements. It reads each element with read, and reports each wrong one.
 func list(d *document, place, what string, most int, empty, fewer string, read keys.Reader) keys.Reader {
 	return func(value any) error {
 		list, ok := value.([]any)

@@ -56,7 +56,7 @@ func (d *document) tokens(to *[]Token, directory string) keys.Reader {
 	})
 }
 
-// unnamed reads auth.tokens. [[auth.tokens]] is easily written for [[auth.token]].
+// unnamed reads auth.tokens. Its error helps users who have written [[auth.tokens]] but mean [[auth.token]].
 func unnamed(read keys.Reader) keys.Reader {
 	return func(value any) error {
 		if list, ok := value.([]any); ok && len(list) > 0 {
@@ -68,7 +68,7 @@ func unnamed(read keys.Reader) keys.Reader {
 	}
 }
 
-// checkScopes checks the combination of scopes that are valid one by one.
+// checkScopes checks whether scopes, each of which is valid by itself, are also valid together.
 func (d *document) checkScopes(place string, scopes []string) {
 	if len(scopes) > scope.Max {
 		d.fail(join(place, "scopes"), fmt.Errorf("there are %d scopes; at most %d are allowed: %s", len(scopes), scope.Max, fewPatterns))

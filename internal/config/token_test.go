@@ -85,7 +85,7 @@ func TestBadDeclaredTokens(t *testing.T) {
 		"a burst without a rate":               {good + "burst = 5", "auth.token[0].burst: has no effect without rate"},
 		"a burst of zero":                      {good + "rate = '1/s'\nburst = 0", "auth.token[0].burst: is out of range: 1 to 1000000 is allowed"},
 		"half a burst":                         {good + "rate = '1/s'\nburst = 0.5", "auth.token[0].burst: must be a whole number"},
-		"no call at a time":                    {good + "concurrent = 0", "auth.token[0].concurrent: is out of range"},
+		"no concurrent calls":                  {good + "concurrent = 0", "auth.token[0].concurrent: is out of range"},
 		"a rate in the wrong table":            {"rates.rate = '10/s'", "unknown key"},
 		"a rate in place of a table":           {"rates.default = '10/s'", "rates.default: must be a table"},
 		"a burst for addresses without a rate": {"rates.anonymous = {burst = 5}", "rates.anonymous.burst: has no effect without rate"},

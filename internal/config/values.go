@@ -143,7 +143,7 @@ func socketAddress(path, directory string) (string, error) {
 	return "unix:" + keys.InDirectory(directory, path), nil
 }
 
-// hostPort checks host:port. or is added to the error, and says what else is allowed.
+// hostPort checks host:port. The text of the parameter or is added to the error, and says what else is allowed.
 func hostPort(s, or string) (string, error) {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil || strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || r == '/' || r > '~' }) {

@@ -32,7 +32,7 @@ type Difference struct {
 // maxShown is how many bytes of a value or a list element a Difference shows.
 const maxShown = 100
 
-// DifferenceOf returns how now differs from before, in the keys that take effect at a reload.
+// DifferenceOf returns how the configuration now differs from the configuration before, in the keys that take effect at a reload.
 func DifferenceOf(before, now *config.Config) Difference {
 	return Difference{Settings: settingsDifference(before, now), Limits: limitsDifference(before, now), Grants: grantsDifference(before, now)}
 }
@@ -240,7 +240,7 @@ func grantsDifference(before, now *config.Config) []string {
 	})
 }
 
-// shownOf returns what may be shown of a kind's keys in each grant.
+// shownOf returns, for each grant, what may be shown of the values of a capability's keys.
 func shownOf(k *capability.Kind, grants []config.Grant) (all [][]keys.Shown) {
 	for i := range grants {
 		rule := grants[i].Rules[k.Name]

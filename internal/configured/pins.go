@@ -38,8 +38,8 @@ func PinsOf(c *config.Config) *Pins {
 	return p
 }
 
-// Check returns why a file with a name in its source, and with tools at these paths, may not have a digest, or nil. Each match for the file must
-// allow the digest.
+// Check returns nil if a file with this name in its source, and with tools at these paths, may have this digest, and otherwise an error that says why
+// not. Each match for the file must allow the digest.
 func (p *Pins) Check(name string, paths []string, digest string) error {
 	if p == nil {
 		return nil

@@ -91,7 +91,7 @@ func (d below) Serve(x *web.Exchange) {
 // docs answers with the page of the API, or of a namespace of it.
 type docs struct{ files func() *files }
 
-// Policy allows it to answer for paths such as /docs/math, where a tool may be, too.
+// Policy lets docs answer for the paths below /docs, such as /docs/math, although tools may have such paths, too.
 func (docs) Policy() web.Policy {
 	p := policy{}.Policy()
 	p.Below = true

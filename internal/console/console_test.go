@@ -23,7 +23,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// serve returns a server's handler with pages, which asks for the token "sesame" unless it is open. It has the tool /docs/add.
+// serve returns the handler of a server that has pages and the tool /docs/add. The server requires the token "sesame" unless open is true.
 func serve(t *testing.T, o console.Options, open bool) http.Handler {
 	t.Helper()
 	table, err := wasmtools.NewRouteTable(tool("docs/add"))
@@ -107,7 +107,7 @@ func TestPaths(t *testing.T) {
 		{"up", "GET", "/console/../files.go", "*/*", 404, "application/json"},
 		{"up within", "GET", "/console/lib/../../files.go", "*/*", 404, "application/json"},
 		{"up in disguise", "GET", "/console/%2e%2e/files.go", "*/*", 404, "application/json"},
-		{"up with a hidden slash", "GET", "/console/..%2Ffiles.go", "*/*", 404, "application/json"},
+		{"the parent folder, with an escaped slash", "GET", "/console/..%2Ffiles.go", "*/*", 404, "application/json"},
 		{"up on Windows", "GET", "/console/..%5Cfiles.go", "*/*", 404, "application/json"},
 		{"a zero byte", "GET", "/console/index.js%00.css", "*/*", 404, "application/json"},
 		{"an absolute path", "GET", "/console//etc/passwd", "*/*", 404, "application/json"},
@@ -122,14 +122,14 @@ func TestPaths(t *testing.T) {
 				t.Errorf("%s %s: got %d %s: %s", test.method, test.target, r.StatusCode, kind, body(t, r))
 			}
 			if test.method == "HEAD" && body(t, r) != "" {
-				t.Error("a head has a body")
+				t.Error("the answer to HEAD has a body")
 			}
 			if r.Header.Get("Set-Cookie") != "" || r.Header.Get("X-Content-Type-Options") != "nosniff" {
 				t.Errorf("got the header %v", r.Header)
 			}
 		})
 	}
-	// A method that a page does not have is for the tool, as before.
+	// A page does not answer POST, so this request calls the tool that has the same path.
 	if r := ask(h, "POST", "/docs/add", "Authorization", "Bearer sesame"); r.StatusCode != 200 {
 		t.Errorf("a call of a tool below /docs: got %d %s", r.StatusCode, body(t, r))
 	}
@@ -256,7 +256,7 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestForms requests each file in both forms, plain and compressed, which have different tags.
+// TestForms requests each file in both forms, plain and compressed. The two forms have different entity tags.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	h := serve(t, console.Options{}, false)

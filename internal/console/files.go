@@ -30,7 +30,7 @@ type files struct {
 	loaded map[string]*web.Document // the files that pages load, by their paths below /console
 
 	mu     sync.Mutex
-	deeper map[string]*web.Document // pages for paths with more parts; a namespace has only so many parts
+	deeper map[string]*web.Document // pages for deeper paths; there are few, since the depth of a namespace is limited
 }
 
 // newFiles returns a function that reads all files when it is first called, since most servers are asked for none.

@@ -5,7 +5,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
-// newAudit returns the audit of a service. It is kept in the service's state, whichever configuration opens that.
+// newAudit returns the audit of a service. It is kept in the service's state, whichever configuration has opened the state.
 func newAudit(s *Service) *audit.Log {
 	return audit.New(audit.Options{
 		Space: func() state.Space {

@@ -9,8 +9,8 @@ type Connections struct {
 	tools, clients atomic.Int64
 }
 
-// NewConnections returns Connections without any open, for a limit of the process's descriptors. A quarter of the descriptors is kept for files, half
-// of that for files of guests.
+// NewConnections returns Connections that count none yet. descriptors is how many file descriptors the process may have. A quarter of them is kept
+// for files, and half of that quarter for files of guests.
 func NewConnections(descriptors int64) *Connections {
 	return &Connections{all: max(2, descriptors-descriptors/4)}
 }

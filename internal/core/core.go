@@ -107,7 +107,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = s.openSources(c, o.Files); err == nil { // first comes what fails at the least cost
+	if err = s.openSources(c, o.Files); err == nil { // the step that costs least comes first, since it may fail
 		err = s.openEngine(ctx, c, 0)
 	}
 	if err == nil {
@@ -289,7 +289,7 @@ func (s *Service) openSources(c *config.Config, files []string) (err error) {
 		return err
 	}
 	if dir, err := CacheDir(c); err == nil && len(c.Tools.ScriptHelper) > 0 && slices.ContainsFunc(configured.Sources(c), func(s config.Source) bool { return s.Scripts }) {
-		// The engine, which keeps compiled code in the same directory, reports what is wrong with it.
+		// The engine keeps compiled code in the same directory, so it reports what is wrong with that directory.
 		s.scripts, _ = script.OpenMemory(dir, c.Tools.ScriptHelper)
 	}
 	claim := func(bytes int64) func() { return s.Engine.Claim(min(bytes, s.Engine.Memory()/2)) } // the rest is left to calls

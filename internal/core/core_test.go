@@ -108,7 +108,7 @@ func sources(t *testing.T, names ...string) (c *config.Config, directories []str
 	return c, directories
 }
 
-// TestSources serves two directories that have the same path, while a third one does not exist yet, and puts another configuration in force.
+// TestSources serves two directories whose tools have the same path, while a third one does not exist yet, and puts another configuration in force.
 func TestSources(t *testing.T) {
 	t.Parallel()
 	c, at := sources(t, "one", "two", "three")
@@ -211,7 +211,7 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestPack packs a module, and things that the service could not serve.
+// TestPack packs a module, and also things that must be refused because the service could not serve them.
 func TestPack(t *testing.T) {
 	t.Parallel()
 	c, at := sources(t, "tools")

@@ -13,7 +13,8 @@ type Memory struct {
 	Machine int64
 	// Tools and Code are what tools and their code may take.
 	Tools, Code int64
-	// Heap is the limit for Go's heap: nine tenths of all, less Tools and Code, but at least a quarter of all. Memory for compiling counts as both.
+	// Heap is the limit for Go's heap: nine tenths of all, less Tools and Code, but at least a quarter of all. Memory for compiling counts towards
+	// both Tools and Heap.
 	Heap int64
 	// Bodies is what large arguments and results of all calls may take. Validation may take a quarter as much, and takes anything beyond that from
 	// Tools.

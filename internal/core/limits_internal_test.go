@@ -31,7 +31,7 @@ func TestMemory(t *testing.T) {
 		heap := got.Heap
 		test.want.Machine, got.Heap = test.machine, 0
 		if got != test.want || heap < test.heapAtLeast || heap > test.heapNoMoreThan {
-			t.Errorf("%s: got %+v and a heap of %d, want %+v and one of %d to %d", test.name, got, heap, test.want, test.heapAtLeast, test.heapNoMoreThan)
+			t.Errorf("%s: got %+v and a heap of %d, want %+v and a heap of %d to %d", test.name, got, heap, test.want, test.heapAtLeast, test.heapNoMoreThan)
 		}
 	}
 }

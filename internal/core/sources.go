@@ -255,7 +255,7 @@ func registryCache(c *config.Config) string {
 	return filepath.Join(cache, "registry")
 }
 
-// openFiles opens the files of these paths.
+// openFiles opens the files at these paths.
 func openFiles(paths []string, logger *slog.Logger) (*Sources, error) {
 	builder := script.Builder{}
 	files, err := directory.OpenFiles(paths, directory.Options{Logger: logger, Scripts: builder})

@@ -42,7 +42,7 @@ func forms() map[string]byte {
 // For returns the store for a configuration, or nil. The first configuration that names a directory opens the store. A store in an implied directory
 // is opened when it is first used. An open store stays until the process ends, whatever a later configuration says. If the configuration has a
 // listener, clients are waiting already, and tools that keep nothing should work. So it is not an error then if the store can't be opened: the store
-// is treated as one that was lost later, or, in NATS, continues to try.
+// is then treated like one that was lost after the start or, if it is in NATS, continues to try to connect.
 func (s *State) For(c *config.Config) (state.Store, error) { return s.open(context.Background(), c) }
 
 // looked is like For, but opens nothing: a store that is not open yet is treated as empty.
@@ -181,8 +181,8 @@ func (s *State) Peers() state.Peers {
 	return peers
 }
 
-// keys returns the keys with which the processes that share a state sign. In an implied directory they are the process's own keys, so that they alone
-// don't create a state.
+// keys returns the keys with which the processes that share a state sign. In an implied directory they are the process's own keys, so that no
+// state is created just to keep them.
 func (s *State) keys(ctx context.Context, c *config.Config, store state.Store) *signing.Keys {
 	if c.State.URL == "" && (c.State.Directory == "" || c.State.Implied) {
 		store = nil
@@ -190,7 +190,7 @@ func (s *State) keys(ctx context.Context, c *config.Config, store state.Store) *
 	return signing.Open(ctx, store, s.logger)
 }
 
-// paths returns the space in which processes agree on which of two files has a path, or nil if the state is not shared.
+// paths returns the space in which processes agree on which of two files gets a path, or nil if the state is not shared.
 func (s *State) paths() state.Space {
 	if !s.InNATS() {
 		return nil

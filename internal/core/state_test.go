@@ -25,7 +25,8 @@ func settings(t *testing.T) *config.Config {
 	return c
 }
 
-// TestState checks that a service opens the state that its configuration names, even if no tool is granted any, and holds it until it is closed.
+// TestState checks that a service opens the state that its configuration names, even if no tool has a grant for it, and holds the state until
+// the service is closed.
 func TestState(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -56,7 +57,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestStateLater: a service without state gets one from the first configuration that names a directory, unless that can't be used.
+// TestStateLater: a service that has no state opens one with the first configuration that names a directory, unless the directory can't be used.
 func TestStateLater(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -92,7 +93,7 @@ func TestStateLost(t *testing.T) {
 	c.State.Directory = t.TempDir()
 	testkit.Put(t, c.State.Directory, "state.db", "not a state")
 	if _, err := core.Open(t.Context(), c, core.Options{}); err == nil || !strings.Contains(err.Error(), "is not a state that this version can read") {
-		t.Errorf("nobody waits: got %v", err)
+		t.Errorf("without a listener: got %v", err)
 	}
 	waiting, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -108,7 +109,7 @@ func TestStateLost(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if err := s.Close(); err == nil {
-		t.Error("Close does not tell that the state was lost")
+		t.Error("Close does not report that the state was lost")
 	}
 }
 

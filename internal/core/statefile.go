@@ -55,7 +55,7 @@ func StateFile(dir string) string { return filepath.Join(dir, local.FileName) }
 func OpenStateFile(path string) (*local.File, error) { return local.OpenFile(path, forms()) }
 
 // RestoreState replaces the state in a directory with a copy of a backup. It returns the name under which the previous file was kept, or "" if there
-// was none. Nothing changes unless all of the backup is intact and no server uses the state. The audit in the copy says who did it.
+// was none. Nothing changes unless all of the backup is intact and no server uses the state. The audit in the copy says who has restored it.
 func RestoreState(ctx context.Context, backup, dir, who string) (kept string, err error) {
 	e := audit.Entry{Action: "state.restore", Who: who, Origin: wasmtools.OriginProcess}
 	if e.Target, err = filepath.Abs(backup); err != nil {

@@ -23,7 +23,7 @@ func TestReadFile(t *testing.T) {
 		"line ends of Windows":     {"one\r\n\r\n# x\r\ntwo\r\n", []string{"one", "two"}},
 		"blanks around":            {"  one\t\n", []string{"one"}},
 		"mark in front":            {"\ufeffone\n", []string{"one"}},
-		"number sign in it":        {"one#1\n", []string{"one#1"}},
+		"number sign inside":       {"one#1\n", []string{"one#1"}},
 		"the same twice":           {"one\none\n", []string{"one", "one"}},
 		"longest":                  {strings.Repeat("x", 1024), []string{strings.Repeat("x", 1024)}},
 	}

@@ -40,7 +40,7 @@ func difference(before, after *wasmtools.Generation) (all []*Event) {
 	return append(all, refusals(before, after)...)
 }
 
-// compare says which of two lists has the next path: the first one for a negative number, and both for 0.
+// compare says which of two lists has the next path: the first one if the result is negative, the second one if it is positive, and both if it is 0.
 func compare(a, b []wasmtools.Route) int {
 	switch {
 	case len(a) == 0:
@@ -67,7 +67,7 @@ func stateOf(r *wasmtools.Route) (state, reason string) {
 	return disabled, r.Reason
 }
 
-// refusals returns which files are newly refused, or for another reason, and which are no longer refused.
+// refusals returns events for the files that are newly refused, refused for another reason than before, or no longer refused.
 func refusals(before, after *wasmtools.Generation) (all []*Event) {
 	old := map[string]string{}
 	for _, r := range before.Refused() {

@@ -20,9 +20,10 @@ const Path = "/events"
 const (
 	// keepAlive is how often a listener is sent something, so that neither a proxy nor the client takes the connection for dead.
 	keepAlive = 25 * time.Second
-	// breather is the shortest time between two writes to a listener: many changes at once become few writes.
+	// breather is the shortest time between two writes to a listener, so that many changes at once cause only a few writes.
 	breather = 250 * time.Millisecond
-	// leastRetry and mostRetry bound the random time after which a client whose stream has ended should connect again: not all clients at once.
+	// leastRetry and mostRetry bound the random time after which a client whose stream has ended should connect again, so that
+	// not all clients do so at once.
 	leastRetry, mostRetry = time.Second, 5 * time.Second
 )
 
@@ -94,7 +95,7 @@ type listener struct {
 	at   uint64 // the number of the last event that was looked at
 }
 
-// viewOf returns the view of a principal. Mostly that is the view that the listener has already.
+// viewOf returns the view of a principal. Usually that is the view that the listener has already.
 func (l *listener) viewOf(p *wasmtools.Principal) *view {
 	admin := p.Has(wasmtools.RoleAdminRead) && l.door.options.Admin() && l.x.IsOwnPage()
 	if v := l.view; v != nil && v.principal == p && v.admin == admin {

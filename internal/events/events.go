@@ -104,7 +104,7 @@ func NewLog(table *wasmtools.RouteTable, clean func(string) string) *Log {
 		clean = func(s string) string { return s }
 	}
 	l := &Log{ids: newIDs(), clean: clean, before: table.Current(), batches: map[batchKey]*batch{}}
-	l.end = table.Subscribe(l.follow) // a change in between is found in the next generation
+	l.end = table.Subscribe(l.follow) // if the table has changed since before was set, follow finds that with the next generation
 	return l
 }
 
@@ -254,7 +254,7 @@ func (b *batch) encode(v *view) {
 			break
 		}
 		if v.sees(e) {
-			if text, err := e.frame(b.text); err == nil { // which is so for all events that are made here
+			if text, err := e.frame(b.text); err == nil { // there is no error for any event that this package makes
 				b.text = text
 			}
 		}

@@ -119,7 +119,7 @@ func (w *world) serve() *world {
 	server := httptest.NewServer(w.mux)
 	w.url = server.URL
 	w.tb.Cleanup(server.Close)
-	w.tb.Cleanup(w.mux.EndStreams) // before the server waits for them
+	w.tb.Cleanup(w.mux.EndStreams) // runs before server.Close, which waits for the streams
 	return w
 }
 
@@ -242,7 +242,7 @@ func (s *stream) expect(want ...string) {
 	}
 }
 
-// TestEvents adds, changes, switches and removes tools, and has files refused.
+// TestEvents checks the events when tools are added, changed, switched and removed, and when files are refused.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, tableOf(t, tool("math/add", "a")), 10).serve()
@@ -304,7 +304,7 @@ func TestHidden(t *testing.T) {
 		math, none := w.listen("math").begun(), w.listen("none").begun()
 		first := math.id
 		if other := w.listen("math").begun().id; len(other) != len(first) || other == first {
-			t.Errorf("%q and %q are ids of the same place", first, other)
+			t.Errorf("%q and %q are ids of the same position, want the same length, but different ids", first, other)
 		}
 		var all []string
 		for range 3 {
@@ -315,7 +315,7 @@ func TestHidden(t *testing.T) {
 			for range 2 {
 				e := math.next()
 				if len(e.ID) != len(first) {
-					t.Errorf("the id of an event is %q, of a place %q", e.ID, first)
+					t.Errorf("the id of an event is %q, and that of a position is %q, want the same length", e.ID, first)
 				}
 				all = append(all, said(e))
 			}
@@ -393,7 +393,8 @@ func (s *stream) begin() {
 	}
 }
 
-// TestOld resumes from the oldest event that is still kept, and from the one before it.
+// TestOld continues streams from two ids. After the first id, all events are still kept. The second id is one event older, so the stream says that
+// events may be missing.
 func TestOld(t *testing.T) {
 	t.Parallel()
 	const kept = 10_000

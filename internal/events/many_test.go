@@ -249,7 +249,7 @@ func TestAlive(t *testing.T) {
 		ids := strings.Fields(strings.ReplaceAll(got, ":\nid: ", ""))
 		slices.Sort(ids)
 		if len(slices.Compact(ids)) != 144 {
-			t.Error("a place has the same id twice")
+			t.Error("two positions have the same id")
 		}
 		w.callers.set("x", principal(t, "x", "web/*", "math/*"))
 		time.Sleep(time.Minute)
@@ -287,7 +287,7 @@ func TestAlive(t *testing.T) {
 	})
 }
 
-// TestPauses checks that a listener gets many changes in a row in a few writes.
+// TestPauses checks that a listener gets many quick changes in only a few writes.
 func TestPauses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

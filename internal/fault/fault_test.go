@@ -31,18 +31,18 @@ func TestOf(t *testing.T) {
 	}{
 		{"its own", t.Context(), own, "overloaded full"},
 		{"its own, wrapped", t.Context(), fmt.Errorf("call: %w", own), "overloaded full"},
-		{"its own, at the end", gone, own, "overloaded full"},
+		{"its own, after the call was cancelled", gone, own, "overloaded full"},
 		{"nil", t.Context(), (*wasmtools.Error)(nil), "internal internal: the error is a nil *wasmtools.Error"},
 		{"a code that is not known", t.Context(), &wasmtools.Error{Code: "odd", Message: "m"}, `internal internal: unknown code "odd": m`},
 		{"any other", t.Context(), io.EOF, "internal internal: EOF"},
-		{"any other, at the end", gone, io.EOF, "internal internal: EOF"},
-		{"the end of the call", gone, fmt.Errorf("query: %w", context.Canceled), "cancelled cancelled: query: context canceled"},
-		{"the end of the call, with its reason", cut, &wasmtools.Error{Code: wasmtools.CodeCancelled, Message: "gone", Err: io.EOF}, "cancelled shut down: EOF"},
-		{"the end of a Go function's call, with its reason", cut, context.Canceled, "cancelled shut down: context canceled"},
-		{"its own, at the end with its reason", cut, own, "overloaded full"},
-		{"the end of the call, with another reason", odd, context.Canceled, "cancelled cancelled: context canceled"},
-		{"the end of something else", t.Context(), context.Canceled, "internal internal: context canceled"},
-		{"the end of the call's time", late, context.DeadlineExceeded, "tool_timeout tool_timeout: context deadline exceeded"},
+		{"any other, after the call was cancelled", gone, io.EOF, "internal internal: EOF"},
+		{"the call was cancelled", gone, fmt.Errorf("query: %w", context.Canceled), "cancelled cancelled: query: context canceled"},
+		{"the call was cancelled, with a reason for the client", cut, &wasmtools.Error{Code: wasmtools.CodeCancelled, Message: "gone", Err: io.EOF}, "cancelled shut down: EOF"},
+		{"a Go function's call was cancelled, with a reason for the client", cut, context.Canceled, "cancelled shut down: context canceled"},
+		{"its own, after the call was cancelled with a reason for the client", cut, own, "overloaded full"},
+		{"the call was cancelled, with another reason", odd, context.Canceled, "cancelled cancelled: context canceled"},
+		{"something other than the call was cancelled", t.Context(), context.Canceled, "internal internal: context canceled"},
+		{"the call took too long", late, context.DeadlineExceeded, "tool_timeout tool_timeout: context deadline exceeded"},
 	} {
 		if e := fault.Of(test.ctx, test.err); string(e.Code)+" "+e.Error() != test.want {
 			t.Errorf("%s: got %s %v, want %s", test.name, e.Code, e, test.want)

@@ -38,7 +38,7 @@ func TestMadeOfTools(t *testing.T) {
 		{"one more", []*wasmtools.Tool{a, b, c}, "b", "abc", follow.OtherPaths},
 		{"one replaced", []*wasmtools.Tool{a, other, c}, "b", "abc", follow.SamePaths},
 		{"one fewer", []*wasmtools.Tool{other, c}, "", "bc", follow.OtherPaths},
-		{"others in the same number", []*wasmtools.Tool{a, c}, "a", "ac", follow.OtherPaths},
+		{"as many tools as before, but others", []*wasmtools.Tool{a, c}, "a", "ac", follow.OtherPaths},
 	} {
 		if err := table.Replace(test.tools, nil); err != nil {
 			t.Fatal(err)

@@ -18,7 +18,7 @@ const (
 	period      = 5 * time.Second
 )
 
-// Keep keeps Go's heap below limit bytes as far as it can, with as few collections as there is memory for, until ctx ends. GOGC and GOMEMLIMIT in the
+// Keep keeps Go's heap below limit bytes as far as it can, with as few collections as the memory allows, until ctx ends. GOGC and GOMEMLIMIT in the
 // environment take precedence.
 func Keep(ctx context.Context, limit int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {

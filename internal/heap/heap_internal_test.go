@@ -30,7 +30,7 @@ func TestPercent(t *testing.T) {
 	}
 }
 
-// TestKeep is not parallel: it changes the process, and changes it back.
+// TestKeep is not parallel: it changes settings of the process, and restores them.
 func TestKeep(t *testing.T) {
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "")
@@ -50,11 +50,11 @@ func TestKeep(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "1GiB")
 	Keep(t.Context(), 2<<30) // returns at once
 	if limit, gc := debug.SetMemoryLimit(-1), debug.SetGCPercent(100); limit != 3<<30 || gc != 100 {
-		t.Errorf("got the limit %d and GOGC %d, want what the environment says to be left alone", limit, gc)
+		t.Errorf("got the limit %d and GOGC %d, want the values from the environment", limit, gc)
 	}
 }
 
-// TestBrief is not parallel: it changes the process, and changes it back.
+// TestBrief is not parallel: it changes settings of the process, and restores them.
 func TestBrief(t *testing.T) {
 	gc := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(gc)
@@ -70,7 +70,7 @@ func TestBrief(t *testing.T) {
 	}
 }
 
-// TestRelease checks that garbage is returned after a time, but not if the program ends before.
+// TestRelease checks that garbage is returned after a time, but not if the program ends before that.
 func TestRelease(t *testing.T) {
 	const garbage = 64 << 20
 	released := func() uint64 {
@@ -80,7 +80,7 @@ func TestRelease(t *testing.T) {
 	}
 	b := make([]byte, garbage)
 	fill(b)
-	before := released() // without b, wherever it is
+	before := released() // b is in use, so its memory is not among what was released
 	runtime.KeepAlive(b)
 	Release(t.Context(), time.Millisecond)
 	if after := released(); after < before+garbage/2 {

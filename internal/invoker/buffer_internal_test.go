@@ -23,7 +23,7 @@ func (d *drip) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestBuffersFollowWhatArrives has clients that announce much and send little, or announce nothing: a buffer is never much larger than what has
+// TestBuffersFollowWhatArrives has clients that announce much and send little, or announce no length: a buffer is never much larger than what has
 // arrived, and the memory of all buffers together is counted.
 // Proves: Limits hold, one by one and in sum
 func TestBuffersFollowWhatArrives(t *testing.T) {
@@ -40,7 +40,7 @@ func TestBuffersFollowWhatArrives(t *testing.T) {
 			sum += b.held + b.small
 		}
 		if got := m.used + m.usedSmall.Load(); got != sum || got < larger {
-			t.Fatalf("%s of %d bytes announced: the buffers take %d bytes, %d of them are held by their own count, and %d are counted", when, length, larger, sum, got)
+			t.Fatalf("%s of %d bytes announced: the buffers take %d bytes, the buffers themselves count %d, and the memory counts %d", when, length, larger, sum, got)
 		}
 	}
 	for _, length := range []int64{-1, 0, 1, firstRead, 5000, small, small + 1, 1 << 20, 1 << 40} {
@@ -56,10 +56,10 @@ func TestBuffersFollowWhatArrives(t *testing.T) {
 						most = max(most, small+1)
 					}
 					if size > most {
-						t.Fatalf("%d bytes have come of %d announced: the buffer has %d, want %d at most", come, length, size, most)
+						t.Fatalf("%d bytes have arrived and %d were announced: the buffer has %d, want at most %d", come, length, size, most)
 					}
 					if come <= length && size > max(firstRead, length+1) {
-						t.Fatalf("%d bytes have come of %d announced: the buffer has %d, which nobody promised", come, length, size)
+						t.Fatalf("%d bytes have arrived and %d were announced: the buffer has %d, which is more than was announced", come, length, size)
 					}
 					counted("while a body comes", length)
 				}

@@ -43,7 +43,7 @@ func (o *witness) take() []string {
 	return o.told
 }
 
-// A client is a caller whose identity may have changed by the time of a nested call. It is first asked for the outer call.
+// A client is a caller whose identity may have changed by the time of a nested call. The first call of Now is for the outer call.
 type client struct {
 	w     *world
 	asked int

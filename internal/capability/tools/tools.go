@@ -30,10 +30,10 @@ import (
 // Module is the name of the import module.
 const Module = "toolsrv_tools_v1"
 
-// MaxDepth is how deep calls can nest below a client's.
+// MaxDepth is how many levels of calls there can be below the call of a client.
 const MaxDepth = 8
 
-// Depth is the failure code of a call that would nest deeper.
+// Depth is the failure code of a call that would be nested more than MaxDepth levels deep.
 const Depth = "depth"
 
 // These are what a call of a tool is charged in addition to what the tool itself uses, in nanoseconds.
@@ -174,7 +174,7 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 		err = invocation.TooLarge()
 		return nil, failure(path, err)
 	}
-	err = errOuterEnded // until it has run
+	err = errOuterEnded // what invocation.End gets unless the called tool runs
 	c.Hold(int64(uint32(argsLength)))
 	inner.Arguments = c.Read(args, argsLength)
 	c.Charge(len(inner.Arguments) * byteCost)
@@ -231,7 +231,7 @@ func (g *permission) refuse(path string, origin *Origin, outer hostcall.Outer, e
 // errOuterEnded is what observers are told if the outer call has no time, fuel or memory left for a call.
 var errOuterEnded = &wasmtools.Error{Code: wasmtools.CodeCancelled, Message: "The outer call has ended."}
 
-// named returns the path of the tool that a guest names by its path or its operation id, if it may call that.
+// named returns the path of a tool. A guest names the tool by its path or its operation id. ok is false if the guest may not call it.
 func (g *permission) named(name string) (path string, ok bool) {
 	name = strings.TrimPrefix(name, "/")
 	for _, path := range g.paths {
@@ -269,7 +269,7 @@ func (g *permission) begin(path string, call *wasmtools.Call) (i *invoker.Invoca
 // find returns the tool for a nested call. A nested call uses the configuration that was in force when the outer call began: it gets nothing that was
 // granted or enabled since then. It also loses what was taken away since then: the caller must still be admitted, and must still be allowed to call
 // the tool. It never runs a version that has been replaced, since a new pin may forbid it. The new version is called if only switches have changed,
-// since then its grants come from the old configuration.
+// because then its grants come from the old configuration.
 func (g *permission) find(path string, call *wasmtools.Call) (route wasmtools.Route, err error) {
 	now, principal := g.service.Table().Current(), call.Principal
 	if call.Client != nil {
@@ -310,7 +310,8 @@ var errNoLonger = &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: "T
 // maxCause is how many bytes of a cause are logged.
 const maxCause = 4 << 10
 
-// logCause logs why a call failed, if neither the guest nor its client may know. The line counts towards the outer call's bound.
+// logCause logs why a call failed, if neither the guest nor its client may know. The line counts towards the outer
+// call's limit of log lines.
 func (g *permission) logCause(ctx context.Context, outer hostcall.Outer, path string, err error) {
 	e := fault.Of(ctx, err)
 	if e.Err == nil || g.service.Logger == nil || !outer.Line() {

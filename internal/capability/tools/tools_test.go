@@ -22,7 +22,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
-// TestRefusedArgumentsAreCharged makes a tool call another one with long arguments, valid and invalid ones: saying what is wrong costs more.
+// TestRefusedArgumentsAreCharged makes a tool call another one with long arguments. Invalid ones cost more than
+// valid ones, since the errors must be located.
 // Proves: A tool stops
 func TestRefusedArgumentsAreCharged(t *testing.T) {
 	t.Parallel()
@@ -35,13 +36,13 @@ func TestRefusedArgumentsAreCharged(t *testing.T) {
 	}))
 	list := func(item string) string { return `{"numbers":[0` + strings.Repeat(","+item, 250_000-10) + `]}` }
 	if result, f, err := w.call(t, "/a/once", wasmtools.Everybody(), "go/sum", list("1")); err != nil || f != nil || result != "249991" {
-		t.Fatalf("what fits: got %s, %v, %v", result, f, err)
+		t.Fatalf("valid arguments: got %s, %v, %v", result, f, err)
 	}
 	_, _, err := w.call(t, "/a/once", wasmtools.Everybody(), "go/sum", list(`""`)) // 1.5 times as many bytes
 	wantCode(t, err, wasmtools.CodeToolFuel)
 }
 
-// TestCaller tells a tool who calls it, even if another tool does, and whether the name will always mean the same caller.
+// TestCaller checks what a tool is told about its caller, also through another tool: the name, and whether it will always mean the same caller.
 // Proves: Callers keep apart
 func TestCaller(t *testing.T) {
 	t.Parallel()
@@ -214,8 +215,8 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestHidden compares the answers for a tool that the caller may not call and for one that does not exist: they differ only in the name, whether the
-// tool is enabled or not.
+// TestHidden compares the answers for a tool that the caller may not call and for one that does not exist: whether the tool is enabled or not, the
+// answers differ only in the name.
 // Proves: A call inside a call gets no further
 func TestHidden(t *testing.T) {
 	t.Parallel()
@@ -266,7 +267,7 @@ func TestScreened(t *testing.T) {
 	}
 }
 
-// TestDepth makes tools call each other down to the limit, and one further.
+// TestDepth makes tools call each other down to the limit, and one level further.
 // Proves: A call inside a call gets no further
 func TestDepth(t *testing.T) {
 	t.Parallel()
@@ -292,7 +293,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// TestCircle makes a tool with a single place call itself. The call is refused at once.
+// TestCircle makes a tool that can run only one call at a time call itself. The inner call is refused at once.
 // Proves: A call inside a call gets no further
 func TestCircle(t *testing.T) {
 	t.Parallel()
@@ -312,8 +313,8 @@ func TestCircle(t *testing.T) {
 	}
 }
 
-// TestFanOut makes many clients call tools that call each other three times each, four deep, with few places. Whichever calls are refused, all of
-// them end, and no place stays taken.
+// TestFanOut makes many clients call tools that may run few calls at a time. Each call makes three, four levels deep. Whichever calls are
+// refused, all of them end, and no place stays taken.
 // Proves: A call inside a call gets no further
 func TestFanOut(t *testing.T) {
 	t.Parallel()
@@ -334,7 +335,7 @@ func TestFanOut(t *testing.T) {
 	}
 }
 
-// TestFuel makes a tool with little fuel call tools without a limit, again and again.
+// TestFuel makes a tool with little fuel call tools that have no limit of fuel, again and again.
 // Proves: A call inside a call gets no further
 func TestFuel(t *testing.T) {
 	t.Parallel()
@@ -354,7 +355,7 @@ func TestFuel(t *testing.T) {
 	wantCode(t, err, wasmtools.CodeToolFuel)
 }
 
-// TestDeadline has a called tool that waits. It ends with its outer call, and so does its context.
+// TestDeadline makes a tool call another one that waits. The waiting call and its context end when the outer call does.
 // Proves: A call inside a call gets no further
 func TestDeadline(t *testing.T) {
 	t.Parallel()

@@ -121,7 +121,7 @@ type failure struct {
 	Data     json.RawMessage `json:"data"`
 }
 
-// call makes the tool at a path call another one, and returns the answer of that.
+// call makes the tool at a path call another one, and returns the other tool's answer.
 func (w *world) call(t *testing.T, path string, p *wasmtools.Principal, id, arguments string) (string, *failure, error) {
 	t.Helper()
 	text, err := w.raw(t.Context(), &wasmtools.Call{Principal: p, Arguments: []byte(fmt.Sprintf(`{"id":"%s","args":%s}`, id, arguments))}, path)

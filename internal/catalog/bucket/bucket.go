@@ -31,7 +31,7 @@ import (
 type Objects interface {
 	// Bucket returns the name of the bucket.
 	Bucket() string
-	// Put puts an object, in place of another one of its name. It is durable when Put returns without an error. Put may read content several times.
+	// Put stores an object, in place of any with the same name. It is durable when Put returns without an error. Put may read content several times.
 	Put(ctx context.Context, object string, content io.ReadSeeker) error
 	// Get returns an object of that many bytes. Its content must not be trusted.
 	Get(ctx context.Context, object string, size int64) (io.ReadCloser, error)
@@ -80,7 +80,7 @@ type Bucket struct {
 	synced bool
 	failed error // why the records can't be read
 	odd    int   // how many ignored records were logged
-	more   bool  // the records are more or larger than is allowed
+	more   bool  // there are too many records, or they take too much memory
 }
 
 // A file is the state's record of a file.
@@ -222,7 +222,7 @@ func (b *Bucket) follow() {
 		Take:  func(e state.Event) error { b.take(e); return nil },
 		Whole: func(keys map[string]bool) error { b.whole(keys); return nil },
 		Failed: func(err error) {
-			if err == nil { // whole has noted the error
+			if err == nil { // the method whole has cleared b.failed
 				return
 			}
 			b.mu.Lock()

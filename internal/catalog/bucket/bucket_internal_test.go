@@ -10,11 +10,11 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state/memory"
 )
 
-// nothing is a bucket without contents. These tests read none.
+// The type nothing is a bucket without contents. These tests read none.
 type nothing struct{ Objects }
 
-// TestLargeRecords writes records that take much more memory than toolsrv's own, until they exceed the bound: the server applies some of them, says
-// so, and serves the file that was there before.
+// TestLargeRecords writes records that take much more memory than toolsrv's own, until they exceed the bound: the server applies some of the records,
+// reports that the bound is exceeded, and still serves the file that was there before.
 // Proves: Nothing stops the server
 func TestLargeRecords(t *testing.T) {
 	t.Parallel()

@@ -41,7 +41,7 @@ type Lying struct {
 // CheckName returns an error if a file may not have this name.
 func (b *Bucket) CheckName(name string) error { return b.names.CheckName(name) }
 
-// Look returns what lies under a name, as the state has it now: after a change on one server, the next change may come to another one.
+// Look returns what lies under a name, as the state has it now. It asks the state, since the previous change may have been made on another server.
 func (b *Bucket) Look(name string) (Lying, error) {
 	if err := b.CheckName(name); err != nil {
 		return Lying{}, err
@@ -151,7 +151,7 @@ func (f *Incoming) Close() {
 	_ = os.RemoveAll(f.folder) // if this fails, it is removed later
 }
 
-// Commit puts an uploaded file into the place of another one. paths are the paths of its tools. When Commit returns without an error, the change is
+// Commit replaces what lies under a name with an uploaded file. paths are the paths of its tools. When Commit returns without an error, the change is
 // durable, and this process has it.
 func (b *Bucket) Commit(ctx context.Context, name string, f *Incoming, was Lying, paths []string) error {
 	if f.size > sandbox.MaxModule {

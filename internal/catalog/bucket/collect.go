@@ -14,8 +14,8 @@ import (
 const (
 	// collectEvery is about how often contents without a record are removed.
 	collectEvery = time.Hour
-	// unnamed is how long such a content stays, and leastUnnamed how long it stays in a full bucket. Clocks may differ by minutes, and a put that
-	// writes its record after the content takes less than one.
+	// unnamed is how long a content without a record stays, and leastUnnamed how long it stays in a full bucket. They must be longer than the
+	// minutes by which clocks may differ, and the time between the writing of a content and of its record, which is less than a minute.
 	unnamed, leastUnnamed = time.Hour, 10 * time.Minute
 )
 

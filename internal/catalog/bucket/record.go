@@ -103,8 +103,8 @@ func (r *record) serves() *kept {
 	return r.find(r.Digest)
 }
 
-// with returns the record of the same file with a new version. If the file was rolled back, the version that was served becomes the one before, so
-// that the next rollback leads there. most is how many versions are kept.
+// with returns the record of the same file with a new version. If the file was rolled back, the version that was served becomes the previous one,
+// so that the next rollback serves it again. most is how many versions are kept.
 func (f *file) with(v kept, most int, now time.Time) record {
 	next := record{Digest: v.Digest, Kept: slices.Clone(f.Kept), Held: f.held(&v)}
 	if f.Back != nil {

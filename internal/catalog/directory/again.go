@@ -30,7 +30,8 @@ func (l *look) below() place {
 	return place{above: append(slices.Clip(l.above), l.info), linked: l.linked, parts: l.parts || l.packages}
 }
 
-// changes maps each changed folder to the names of its changed entries. With nil, any entry of the folder may have changed.
+// changes maps each changed folder to the names of its changed entries. If the set of names is nil, any entry of the folder may have
+// changed.
 type changes map[string]map[string]bool
 
 // mostNamed is how many entries are looked at one by one. If more have changed, their folders are listed instead.
@@ -48,7 +49,7 @@ func (c changes) add(folder, name string) {
 	if !hidden(name) {
 		names[name] = true
 	}
-	// These decide what the other files of the folder are.
+	// The two special files decide what the other files of the folder are, so any of those may have changed, too.
 	if len(names) > mostNamed || name == packageFile || name == environmentFile {
 		names = nil
 	}
@@ -173,7 +174,7 @@ func merged[T any](a, b []T, compare func(a, b T) int) []T {
 }
 
 // lookAgain looks at the changed entries of a folder. If it has to list the folder for that, it notes that any entry may have changed. It returns
-// false if another folder is in its place, or if more than files have changed in it.
+// false if another folder is in its place, or if anything other than files has changed in it.
 func (s *scanner) lookAgain(was *look, seen *scanned, changed changes) bool {
 	names := changed[was.name]
 	if was.links { // a link may lead to what has changed

@@ -172,10 +172,10 @@ func looksFollowChanges(t *testing.T, files int) {
 		}, files, 3*all + 3000},
 		{"events are lost", func(*testing.T) {
 			d.watch.notifier.Errors <- fsnotify.ErrEventOverflow
-			d.watch.notifier.Errors <- fsnotify.ErrEventOverflow // the first one was handled
+			d.watch.notifier.Errors <- fsnotify.ErrEventOverflow // when this is received, the first error has been handled
 		}, files, all + 3000},
 		{"somebody doubts", func(*testing.T) { d.Doubt() }, files, all + 3000},
-		{"the time has come", func(*testing.T) { d.whole = d.whole.Add(-10 * time.Hour) }, files, all + 3000},
+		{"a full listing is due", func(*testing.T) { d.whole = d.whole.Add(-10 * time.Hour) }, files, all + 3000},
 		{"names are reported in another case", func(t *testing.T) {
 			must(t, os.Link(at("many/README"), at("many/readme"))) // on a file system that ignores case, too, both names lead to one file
 			replace(t, "many/f7.wasm")
@@ -188,7 +188,7 @@ func looksFollowChanges(t *testing.T, files int) {
 				}
 			}
 			if files > 300 && c.least >= files {
-				t.Skip("a smaller folder shows it")
+				t.Skip("the test with a smaller folder covers this case")
 			}
 			before := d.looked
 			c.change(t)
@@ -197,7 +197,7 @@ func looksFollowChanges(t *testing.T, files int) {
 				listed(t, d)
 			}
 			least, most := c.least, c.most
-			if runtime.GOOS == "windows" { // there each folder has its own queue, so the change may be reported after sync
+			if runtime.GOOS == "windows" { // on Windows each folder has its own queue of changes, so the change may be reported after the one in sync
 				least, most = 0, 4*all+4000
 			}
 			if got := d.looked - before; got < least || got > most {
@@ -224,7 +224,7 @@ func TestLookedAtAll(t *testing.T) {
 	for range 3 {
 		before := d.looked
 		listed(t, d)
-		write(t, directory, "n1/f.wasm", fmt.Sprint(d.looked)) // somebody still writes it
+		write(t, directory, "n1/f.wasm", fmt.Sprint(d.looked)) // somebody is still writing to it
 		if got := d.looked - before; got < 21 {
 			t.Errorf("polling: %d entries were looked at", got)
 		}
@@ -232,7 +232,7 @@ func TestLookedAtAll(t *testing.T) {
 	d = told(t, directory, Options{})
 	must(t, os.Rename(directory, directory+".away"))
 	if _, err := d.List(t.Context()); err == nil {
-		t.Error("a directory that is away was listed")
+		t.Error("a directory that does not exist was listed")
 	}
 	must(t, os.Rename(directory+".away", directory))
 	before := d.looked
@@ -382,7 +382,7 @@ func wrongIn(d *Directory, last, l *catalog.Listing) string {
 	versions := map[string]string{}
 	if l.Since != 0 {
 		if l.Since != last.Number {
-			return fmt.Sprintf("the listing says what differs from number %d, but the last one was %d", l.Since, last.Number)
+			return fmt.Sprintf("the listing gives the changes since listing %d, but the last listing was %d", l.Since, last.Number)
 		}
 		for _, e := range last.Entries {
 			versions[e.ID] = e.Version
@@ -418,7 +418,7 @@ func hasEnvironment(directory string) (found bool) {
 	return found
 }
 
-// mess changes some things in a directory, and returns what it did. If there is a link, it mostly removes one.
+// mess changes some things in a directory, and returns what it did. If there is a link, it usually removes that.
 func mess(r *rand.Rand, directory string, step int, linked bool) (did []string) {
 	folders, files, links := []string{"."}, []string{}, []string{}
 	_ = filepath.WalkDir(directory, func(path string, e fs.DirEntry, err error) error {

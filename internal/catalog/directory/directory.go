@@ -50,8 +50,8 @@ type Options struct {
 	Modules int
 	// Logger gets a line if other users can change what is served, or if the system can't report changes. Nil discards.
 	Logger *slog.Logger
-	// Poll is the time between two scans of the directory if the system can't report changes; 0 means 500 ms. If it can, there is still a scan every
-	// 10 Poll, for safety.
+	// Poll is the time between two scans of the directory if the system can't report changes; 0 means 500 ms. If it can, there is still a scan after
+	// ten times as long, for safety.
 	Poll time.Duration
 	// MayBeAway lets Open succeed for a directory that can't be listed yet. List returns the error then.
 	MayBeAway bool
@@ -90,7 +90,7 @@ var (
 	_ catalog.Trusting = (*Directory)(nil)
 )
 
-// Open opens the directory at a path on disk. It fails if that can't be listed, unless it may be away.
+// Open opens the directory at a path on disk. It fails if the directory can't be listed, unless Options.MayBeAway is set.
 func Open(path string, o Options) (*Directory, error) {
 	if path == "" {
 		return nil, errors.New("the directory has no name: name the folder that holds the .wasm files")
@@ -182,7 +182,7 @@ func (d *Directory) List(ctx context.Context) (listing *catalog.Listing, err err
 	return listing, nil
 }
 
-// warnOfUnserved warns of scripts that nobody serves, if there are others than at the last time.
+// warnOfUnserved warns of scripts that nobody serves, if they are not the same as at the last listing.
 func (d *Directory) warnOfUnserved(scripts []string) {
 	if len(scripts) > 0 && !slices.Equal(scripts, d.unserved) {
 		d.logger.Warn("scripts in the tools directory are not served: set tools.scripts = true to serve them, or scripts in its [[source]]",

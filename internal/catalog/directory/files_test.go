@@ -55,7 +55,7 @@ func listed(t *testing.T, f *directory.Files) []string {
 	return names
 }
 
-// TestFilesNames checks that names have no folders, that each comes once, and which path each one means.
+// TestFilesNames checks that the names of files have no folders and are unique, and which path each name stands for.
 func TestFilesNames(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -128,7 +128,7 @@ func TestFilesRead(t *testing.T) {
 	}
 }
 
-// TestFilesComeAndGo has a file that is removed, something else in its place, and a file again.
+// TestFilesComeAndGo removes a file, puts something else in its place, and then puts a file there again.
 func TestFilesComeAndGo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -156,7 +156,7 @@ func TestFilesComeAndGo(t *testing.T) {
 	is("back", "a.wasm")
 }
 
-// TestFilesTell expects changes to be reported: by the system, and behind a link by polling.
+// TestFilesTell checks that changes are reported. The system reports them, except for a file behind a link, which is polled.
 func TestFilesTell(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

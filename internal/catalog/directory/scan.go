@@ -31,7 +31,7 @@ type scanned struct {
 	parts    map[string]fs.FileInfo // the files that scripts may be made of: all files but modules, by path; if nil, there are no scripts
 	folders  map[string]fs.FileInfo // all folders that were listed, with the directory itself as "."
 	problems []catalog.Problem      // folders that could not be listed, or only in part
-	partial  bool                   // the scan ended before the directory did
+	partial  bool                   // the scan ended before it had seen the whole directory
 	unserved []string               // names of scripts, where scripts are not served, sorted by path
 	links    bool                   // a symbolic link was followed: its target may lie where nothing is watched
 	looks    map[string]*look       // what was seen in each of the folders
@@ -53,8 +53,8 @@ func same(a, b fs.FileInfo) bool {
 	return a != nil && b != nil && touched.Same(a, b)
 }
 
-// openRoot opens a directory. With the separator at the end, the system refuses anything that is not a directory. Otherwise it would open that too,
-// and a pipe that somebody has put in its place would make it wait for the other end.
+// openRoot opens a directory. With the separator at the end, the system refuses anything that is not a directory. Without the
+// separator, if somebody had put a pipe in the directory's place, opening it would block until somebody opens the pipe's other end.
 func openRoot(directory string) (*os.Root, error) {
 	root, err := os.OpenRoot(directory + string(filepath.Separator))
 	switch {
@@ -91,7 +91,7 @@ func scan(directory string, modules int, scripts Names, isScript func(name strin
 	return s.seen, nil
 }
 
-// readable returns nil if a directory can be listed, and else why not.
+// readable returns nil if a directory can be listed. Otherwise it returns an error that says why not.
 func readable(directory string) error {
 	root, err := openRoot(directory)
 	if err != nil {
@@ -184,7 +184,7 @@ func (s *scanner) folder(p place) error {
 		below.name = path.Join(p.name, e.Name())
 		s.entry(below, e)
 	}
-	if len(entries) > most { // hidden entries may have taken the place of others
+	if len(entries) > most { // entries that count may be missing, even if most of those that were listed are hidden
 		s.tooMany(p.name)
 	}
 	return nil
@@ -295,7 +295,7 @@ func (s *scanner) problem(name string, err error) {
 	s.seen.problems = append(s.seen.problems, catalog.Problem{Name: name, Err: err})
 }
 
-// full reports, once, that the scan ends before the directory does.
+// full reports, once, that the scan ends before it has seen the whole directory.
 func (s *scanner) full(name string, err error) {
 	if !s.seen.partial {
 		s.problem(name, err)
@@ -303,7 +303,7 @@ func (s *scanner) full(name string, err error) {
 	}
 }
 
-// list returns the info of an open folder and its entries by name, one more than limit at most.
+// list returns the info of an open folder and its entries, sorted by name. It returns at most limit+1 entries.
 func list(f *os.File, limit int) (fs.FileInfo, []fs.DirEntry, error) {
 	info, err := f.Stat()
 	if err != nil {

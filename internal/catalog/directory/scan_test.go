@@ -148,7 +148,7 @@ func TestUnsettled(t *testing.T) {
 	}
 }
 
-// TestRenamedIsUnsettled makes a renamed file wait from when it was renamed, and not from when it was seen.
+// TestRenamedIsUnsettled checks that a renamed file waits for a time from when it was renamed, and not from when it was first seen.
 func TestRenamedIsUnsettled(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -224,7 +224,7 @@ func TestUnserved(t *testing.T) {
 	for _, name := range []string{"a.wasm", "greet.py", "shop/cart.py", "_n.py", "pkg/__init__.py", "pkg/x.py", "env/pyvenv.cfg", "env/lib/y.py", "node_modules/z.py", ".hidden.py", "notes.txt"} {
 		write(t, directory, name, "")
 	}
-	link := func(to string) { // without links it makes a file, which is passed over as well; wine falsely reports success for links
+	link := func(to string) { // where links can't be made, link makes a file, which is passed over as well; wine falsely reports success for links
 		name := filepath.Join(directory, "link.py")
 		os.Remove(name)
 		os.Symlink(to, name)
@@ -318,7 +318,7 @@ func TestScanBounds(t *testing.T) {
 	}
 }
 
-// TestScanBoundOfEntries makes a scan reach its bound among skipped files: files behind them may still exist.
+// TestScanBoundOfEntries makes a scan reach its bound among skipped files: files that would come after them may still exist.
 func TestScanBoundOfEntries(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -354,7 +354,7 @@ func TestScanBoundOfOptions(t *testing.T) {
 			t.Fatalf("Options.Modules %d: got %+v, %v, want %d files", modules, listing, err, want)
 		}
 		if problems := listing.Problems; listing.Partial != (want < 3) || want < 3 && (len(problems) != 1 || !strings.Contains(problems[0].Err.Error(), "tools.modules")) {
-			t.Errorf("Options.Modules %d: got the problems %v, want what to do about the third", modules, problems)
+			t.Errorf("Options.Modules %d: got the problems %v, want one that says what to do about the third file", modules, problems)
 		}
 	}
 }
@@ -394,7 +394,7 @@ func TestWatchFails(t *testing.T) {
 	}
 }
 
-// TestVersions checks that a file keeps its version while it does not change, and can't be opened at any other.
+// TestVersions checks that a file keeps its version while it does not change, and can't be opened at any other version.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()

@@ -36,8 +36,8 @@ func newVersions(o Options) versions {
 	return versions{intervals: newIntervals(o.Poll), scripts: o.Scripts, files: map[string]*file{}}
 }
 
-// compare compares the files that a scan saw with what is known, and fills in the entries of the listing, which must have its problems already. Only
-// the files in scan.only may have changed, or any if that is nil. compare returns the files that have settled since the last time.
+// compare compares the files that a scan saw with what is known, and fills in the entries of the listing, which must have its problems already. If
+// scan.only is nil, any file may have changed, and otherwise only the files in it. compare returns the files that have settled since the last time.
 func (v *versions) compare(seen []found, only map[string]bool, listing *catalog.Listing, first bool, now time.Time) (settled []found) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

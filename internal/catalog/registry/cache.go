@@ -100,14 +100,14 @@ func (c *Cache) last(id string) (r record, ok bool) {
 	return r, c.has(r)
 }
 
-// has reports whether the cache has a module, by its size.
+// has reports whether the cache has a file of a module's name and size. It does not read the file.
 func (c *Cache) has(r record) bool {
 	info, err := os.Stat(c.modulePath(r.Module))
 	return c.wrong == nil && err == nil && info.Mode().IsRegular() && info.Size() == r.Size
 }
 
-// keep calls pull to write a module, and keeps it. If it can't be kept, pull is called all the same, so that the record is true, and kept is false.
-// The module is not kept in memory instead: with many sources, there would be no bound.
+// keep calls pull to write a module, and keeps the module. If the module can't be kept, keep still calls pull, so that the record r is correct, and
+// returns kept as false. The module is not kept in memory instead: with many sources, there would be no bound.
 func (c *Cache) keep(by *Source, pull func(io.Writer) (record, error), logger *slog.Logger) (r record, kept bool, err error) {
 	wrong, err := c.write(by, func(w io.Writer) (module string, err error) {
 		r, err = pull(w)
@@ -221,7 +221,7 @@ func (c *Cache) warn(logger *slog.Logger, err error) {
 	}
 }
 
-// use notes that a source needs a module, in addition to those that may still be read.
+// use notes that a source needs a module, in addition to its earlier modules, which may still be read.
 func (c *Cache) use(by any, module string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,17 +8,17 @@ import (
 	"github.com/toolsrv/toolsrv/internal/oci"
 )
 
-// An asked is which registries a source asks, and for what. It does not change.
+// An asked says which registries a source asks, and for what. It does not change.
 type asked struct {
 	peers *oci.Peers
 	pin   string // the digest that the artifact must have, or "" if the registry decides
-	about string // is different for a source that asks something else
+	about string // a text that differs between sources that ask different registries, or for different things
 }
 
-// policy is different for a source that accepts other artifacts.
+// policy returns a text that differs between sources that accept different artifacts.
 func (a *asked) policy() string { return a.peers.Origin().Policy() }
 
-// open returns which registries the source asks, by its options.
+// open returns which registries the source asks, according to these options.
 func (s *Source) open(o Options) (*asked, error) {
 	a := &asked{pin: o.Locked}
 	if strings.HasPrefix(s.options.Which, "sha256:") {
@@ -47,7 +47,8 @@ func Check(o Options) error {
 }
 
 // Prepare prepares new options for a source. Only Locked, Mirrors and Registry of o are used. take puts them into force; it is nil if
-// nothing differs. What is served stays until something else has been pulled. If the signers have changed, it is pulled and verified again.
+// nothing differs. What is served stays until something else has been pulled. If the signers have changed, the module is pulled and
+// verified again.
 func (s *Source) Prepare(o Options) (take func(), err error) {
 	next, err := s.open(o)
 	if err != nil {
@@ -70,7 +71,8 @@ func (s *Source) Prepare(o Options) (take func(), err error) {
 	}, nil
 }
 
-// begin starts to follow the source, once nobody else does. The caller holds control, or is the first one.
+// begin starts a goroutine that follows the source. It first waits until the previous such goroutine has ended. The caller holds s.control, unless no
+// other goroutine has the source yet.
 func (s *Source) begin() {
 	ctx, stop := context.WithCancel(context.Background())
 	before, done := s.done, make(chan struct{})

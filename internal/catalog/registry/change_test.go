@@ -25,7 +25,8 @@ func change(t *testing.T, s *registry.Source, o registry.Options) bool {
 	return take != nil
 }
 
-// TestChange makes a source serve what is locked, and then again what its tag refers to, also during a pull from a registry that hangs.
+// TestChange makes a source serve what is locked, and then again what its tag refers to. The source also changes while it pulls from a registry that
+// hangs.
 func TestChange(t *testing.T) {
 	t.Parallel()
 	at := ocitest.Serve(t)

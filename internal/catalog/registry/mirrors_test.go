@@ -153,7 +153,7 @@ func TestHostileMirrors(t *testing.T) {
 			s, _ = mirrored(t, origin, "1.2", t.TempDir(), nil, bad, good)
 			await(t, s, "one", "")
 			if n := blobs.Load(); n != 0 {
-				t.Errorf("the origin was asked for %d blobs, and not the next mirror", n)
+				t.Errorf("%d blobs were requested from the origin, want none, since the next mirror has them", n)
 			}
 		})
 	}
@@ -213,7 +213,7 @@ func TestMirrorsOfSigned(t *testing.T) {
 	}
 }
 
-// TestMirrorUncached has a mirror that sends wrong bytes half-way, without a cache. What has arrived is not used, and then the origin is asked.
+// TestMirrorUncached has no cache, and a mirror that begins to send wrong bytes. The first read fails, and the next one asks the origin.
 func TestMirrorUncached(t *testing.T) {
 	t.Parallel()
 	origin, mirror := ocitest.Serve(t), ocitest.Serve(t)
@@ -267,7 +267,8 @@ func (network) Interfaces() ([]netip.Prefix, error) { return nil, nil }
 
 func (network) Proxy(*http.Request) (*url.URL, error) { return nil, nil }
 
-// TestMirrorCredentials checks that a mirror neither gets the origin's credentials nor is asked without TLS because the origin may be.
+// TestMirrorCredentials checks that a mirror does not get the origin's credentials, and that it is asked only over TLS, even if the origin may be
+// asked without.
 func TestMirrorCredentials(t *testing.T) {
 	t.Parallel()
 	origin, mirror := ocitest.Serve(t), ocitest.Serve(t)

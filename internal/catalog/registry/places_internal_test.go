@@ -55,7 +55,7 @@ func TestSlowRegistry(t *testing.T) {
 	})
 }
 
-// TestStillPulled has a catalog list a module that is still being pulled. It is told so before its own timeout.
+// TestStillPulled lists a module that is still being pulled. List must return an error that says so before the catalog's own timeout.
 func TestStillPulled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -173,7 +173,7 @@ func (s *Source) Open(ctx context.Context, name, version string) (io.ReadCloser,
 	switch {
 	case err != nil:
 		return nil, err
-	case again.Module != version: // whoever changed the cache has changed its record of the artifact
+	case again.Module != version: // the cache's record of the artifact was changed, too
 		s.hold(again, nil)
 		return nil, catalog.ErrChanged
 	case !again.kept:
@@ -237,7 +237,7 @@ func (s *Source) follow(ctx context.Context) {
 		} else if s.asks.Load().pin != "" {
 			return // a digest always means the same module
 		}
-		// The jitter spreads the requests of many servers, and never makes one too early.
+		// The jitter spreads the requests of many servers over time. No request comes too early because of it.
 		timer := time.NewTimer(max(least, pause*9/10) + rand.N(pause/5+1))
 		select {
 		case <-ctx.Done():

@@ -153,8 +153,8 @@ func TestAway(t *testing.T) {
 	}
 }
 
-// TestBusy has a registry that asks to be left alone for six seconds: nobody asks it before then. Until then what was pulled is served, and
-// afterwards the new module.
+// TestBusy has a registry that asks to be left alone for six seconds. During that time the source asks it nothing, and serves what was pulled before.
+// Afterwards the source serves the new module.
 func TestBusy(t *testing.T) {
 	t.Parallel()
 	at := ocitest.Serve(t)
@@ -174,7 +174,7 @@ func TestBusy(t *testing.T) {
 		return false
 	})
 	testkit.Until(t, "it is refused", func() bool { return refused.Load() > 0 })
-	if got, _ := content(t, s); got != "one" && got != "two" { // it may have had that before
+	if got, _ := content(t, s); got != "one" && got != "two" { // it may already have pulled "two" before it was refused
 		t.Errorf("got %q", got)
 	}
 	testkit.Until(t, "it asks again", func() bool { return next.Load() > 0 })
@@ -252,7 +252,7 @@ func TestDamaged(t *testing.T) {
 		}
 	}
 	s.Close()
-	// These records are damaged or say something else.
+	// Records that are damaged, or that are about something else, are not used.
 	for _, text := range []string{"", "{", "null", `{"reference":"x"}`, strings.Repeat("x", 10_000)} {
 		records, err := filepath.Glob(filepath.Join(folder, "source-*.json"))
 		if err != nil {
@@ -478,7 +478,7 @@ func newPair(t *testing.T) (private *signature.Key, public string) {
 	return private, public
 }
 
-// TestSigned serves what an accepted signer has signed, and continues to when the tag is moved to something else.
+// TestSigned serves what an accepted signer has signed. The source still serves that after the tag has been moved to an unsigned artifact.
 func TestSigned(t *testing.T) {
 	t.Parallel()
 	at := ocitest.Serve(t)

@@ -17,7 +17,7 @@ var (
 	ErrOther = errors.New("it doesn't match its digest")
 )
 
-// Keep keeps what pull writes, which must have the given digest, in hexadecimal. From now on the source by needs it.
+// Keep keeps what pull writes, which must have the given digest, in hexadecimal. From now on, the source that is given as by needs the content.
 func (c *Cache) Keep(by any, digest string, pull func(io.Writer) error) error {
 	wrong, err := c.write(by, func(w io.Writer) (string, error) {
 		sum := sha256.New()

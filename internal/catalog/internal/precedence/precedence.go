@@ -1,7 +1,7 @@
 // Package precedence records which files keep a path from which other files: on disk, and in the state that servers share.
 //
 // If two files want the same path, the one that came first has it. Their source doesn't show which one that was. With this record, the next start,
-// `toolsrv check` and other servers decide as the server did that saw it.
+// `toolsrv check` and other servers decide as the server did that saw which file came first.
 package precedence
 
 import (
@@ -61,7 +61,7 @@ func (p Precedence) Has(file, holder string) bool {
 	return ok
 }
 
-// Sorted sorts the holders of each file, and drops those that are listed twice. It changes p, which nobody else may have yet.
+// Sorted sorts the holders of each file, and drops those that are listed twice. It changes p, so it must be called before p is used elsewhere.
 func (p Precedence) Sorted() Precedence {
 	for file, holders := range p {
 		slices.Sort(holders)
@@ -70,7 +70,7 @@ func (p Precedence) Sorted() Precedence {
 	return p
 }
 
-// Without returns p without the waits that other has, too.
+// Without returns the waits of p that other does not have.
 func (p Precedence) Without(other Precedence) Precedence {
 	left := make(Precedence, len(p))
 	for file, holders := range p {
@@ -84,13 +84,13 @@ func (p Precedence) Without(other Precedence) Precedence {
 	return left
 }
 
-// With returns p with the waits of other, except those that would make a cycle with what p says. So following who waits for whom always ends.
+// With returns p with the waits of other, except those that would make a cycle with what p says. So every chain of waits has an end.
 func (p Precedence) With(other Precedence) Precedence {
 	all, _ := p.Within(other, math.MaxInt)
 	return all
 }
 
-// Within is like With, but adds nothing that would make the result larger than most bytes. It returns an error if it left something out.
+// Within is like With, but the result has at most as many bytes as most says. It returns an error if it left something out.
 func (p Precedence) Within(other Precedence, most int) (Precedence, error) {
 	all := maps.Clone(p)
 	if all == nil {

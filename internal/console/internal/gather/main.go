@@ -24,7 +24,8 @@ type library struct {
 	licenses []string
 }
 
-// A file is copied with edits: pages have no import map, which would be an inline script, and some files are not modules.
+// A file is copied with edits. They are needed because the pages have no import map, which would be an inline script, and because some files are not
+// modules.
 type file struct {
 	from, to string
 	edits    [][2]string // a text that the file has exactly once, and what replaces it
@@ -152,7 +153,7 @@ func (f *file) read(folder string) ([]byte, error) {
 // mapped matches a file's link to its source map, which is not served.
 var mapped = regexp.MustCompile(`(//|/\*)# sourceMappingURL=[^*\s]*(\*/)?\s*$`)
 
-// put writes a file compressed, unless the one that is there has the same content: compressors differ.
+// put writes a compressed file. It leaves an existing file with the same content as it is, since another compressor may have written other bytes.
 func put(name string, text []byte, check bool) error {
 	if old, err := os.ReadFile(name); err == nil {
 		if r, err := gzip.NewReader(bytes.NewReader(old)); err == nil {

@@ -194,13 +194,13 @@ func full(t *testing.T, nodes int, ofAccount bool, size int) {
 			file = account(t, o, room)
 		}
 	})
-	s := open(t, c, func(o *nats.Options) { o.Credentials = file })
-	tokens, tool := s.Space("tokens"), s.Space("kv/math")
+	as := func(o *nats.Options) { o.Credentials = file }
+	s := open(t, c, as)
 	set := func(space state.Space, key string, value []byte, quota state.Usage) error {
 		_, err := space.Set(t.Context(), key, value, state.Any, state.SetOptions{Quota: quota})
 		return err
 	}
-	if err := set(tokens, "ann", []byte("\x01{}"), state.Usage{}); err != nil {
+	if err := set(s.Space("tokens"), "ann", []byte("\x01{}"), state.Usage{}); err != nil {
 		t.Fatal(err)
 	}
 	if !ofAccount {
@@ -214,7 +214,13 @@ func full(t *testing.T, nodes int, ofAccount bool, size int) {
 		if _, err := js.UpdateStream(t.Context(), config); err != nil {
 			t.Fatal(err)
 		}
+		// An open state learns of the limit within seconds, in which the bucket could be filled. A new one knows it.
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = open(t, c, as)
 	}
+	tokens, tool := s.Space("tokens"), s.Space("kv/math")
 	quota := state.Usage{Bytes: 100 << 20, Entries: 100_000}
 	made := make(chan string, 200_000)
 	var fill sync.WaitGroup

@@ -369,7 +369,7 @@ func TestConsoleSchema(t *testing.T) {
 	p.call()
 	p.read("done")
 	p.fill("Filter the arguments", "number 9")
-	p.read("the 19 rows that match, with the rows around them")
+	p.read("19 rows, with those around them")
 	p.fill("Filter the arguments", "next")
 	p.until("document.querySelector('table.schema tbody').innerText.startsWith('tree')") // the property next contains itself
 	p.fill("Filter the arguments", "nothing of it")
